@@ -11,13 +11,13 @@ use super::rejection::Rejection;
 use super::{Context, Outcome, init};
 use crate::controller::{SavedFolder, SavedPolicy};
 use crate::data::{TaskData, survey};
-use crate::engine::{Prepared, SetupError, read_text};
+use crate::engine::{Prepared, read_scenario};
 use crate::export::{self, GROWTH_FILE, REPORT_FILE, SCENARIO_FILE, check_place, export_network};
 use crate::grow::{Base, GrowError, Growth, Order, Variant, grow};
 use crate::growth::Topology;
 use crate::host::{Features, reading};
 use crate::network::{GivenWeights, NetworkError};
-use crate::record::{ScenarioFile, scenario_folder};
+use crate::record::ScenarioFile;
 use crate::report::{growth_page, growth_text};
 use crate::run::StopSignal;
 use crate::scenario::{DataSource, HostChoice, HostName, Override, Stem, resolved_ron, ron_text};
@@ -64,14 +64,7 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
             let text = text_of_data(data, options.labels.as_deref(), options.arrays)?;
             ("grow".into(), ScenarioFile::of_text(&text))
         }
-        (None, Some(path)) => {
-            let file = ScenarioFile {
-                text: read_text(path)?,
-                folder: scenario_folder(path).map_err(SetupError::from)?,
-                path: Some(path.clone()),
-            };
-            (path.display().to_string(), file)
-        }
+        (None, Some(path)) => (path.display().to_string(), read_scenario(path)?),
         (None, None) => return Err(Rejection::Usage("grow needs --data PATH or --scenario FILE".into())),
     };
     let mut sets = vec![

@@ -6,15 +6,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::named::way_on;
-use super::options::PlayOptions;
 use super::prepare::{explain_if_moved, prepare};
 use super::rejection::Rejection;
 use super::watch::show_while_playing;
-use super::{Context, Outcome, RunOptions, scenario_file, sweep};
+use super::{Context, Outcome, RunOptions};
 use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
-use crate::record::Labels;
 use crate::report::{merged, run_results, summary};
 use crate::run::{RoundLimit, StopRequest, StopSignal};
 use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
@@ -36,9 +34,6 @@ pub fn learn(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
 
 /// Plays a scenario, or says what would be played.
 pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
-    if options.scenario.as_deref().is_some_and(scenario_file::is_sweep) {
-        return run_sweep(options, context);
-    }
     begin(options, prepare(options, context)?, context)
 }
 
@@ -47,44 +42,16 @@ fn begin(options: &RunOptions, prepared: Prepared, context: &Context) -> Result<
     if !context.global.quiet && !warnings.problems.is_empty() {
         context.printer.report(warnings);
     }
-    let mut labels = Labels {
-        tags: options.tags.clone(),
-        ..Labels::default()
-    };
-    if options.identify {
-        labels = Labels::identified(labels);
-    }
     if options.dry_run {
         return dry_run(&prepared, context);
     }
     let mut recording = context.recording(options.out.as_deref());
-    recording.labels = labels;
+    recording.tags.clone_from(&options.tags);
     recording.id.clone_from(&options.id);
     let mut engine = context.engine().recording(recording).build(&prepared)?;
     limit_rounds(&mut engine, options.until);
     show_while_playing(&mut engine, options.progress, context);
     Ok(play(engine, origins, context))
-}
-
-/// A sweep file is played as by `sweep`, with what the flags set laid over all of its trials.
-fn run_sweep(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let alone = [
-        ("--until", options.until.is_some()),
-        ("--id", options.id.is_some()),
-        ("--relative-to", options.relative_to.is_some()),
-        ("--tag", !options.tags.is_empty()),
-        ("--identify", options.identify),
-    ];
-    if let Some((flag, _)) = alone.iter().find(|(_, is_given)| *is_given) {
-        return Err(format!("{flag} is for a single run, and this is a sweep file; leave it out").into());
-    }
-    let play = PlayOptions {
-        file: options.scenario.clone(),
-        dry_run: options.dry_run,
-        out: options.out.clone(),
-        ..PlayOptions::default()
-    };
-    sweep::begin(&play, &options.overrides()?, context)
 }
 
 /// Lets a run stop after `until` rounds.

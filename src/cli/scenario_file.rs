@@ -1,6 +1,7 @@
 //! Scenarios as people name them: a path, or `-` for standard input. Of a file that is not there the message says which one
 //! may have been meant.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,6 @@ use crate::sweep::SweepFile;
 const STANDARD_INPUT: &str = "-";
 /// Where scenarios are kept.
 const FOLDER: &str = "scenarios";
-/// What `run` plays without a file.
-const BUILT_IN: &str = "quickstart";
 
 /// Reads and checks the scenario at `path`, or in `input`.
 ///
@@ -36,7 +35,7 @@ pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog, input: &Inpu
         }
         Err(SetupError::Scenario(_)) if is_sweep(path) => {
             let path = path.display();
-            Err(format!("{path} is a sweep file, no scenario; `simic-engine sweep {path} --dry-run` checks it").into())
+            Err(format!("{path} is a sweep file, no scenario; `simic-engine sweep {path}` plays it").into())
         }
         loaded => Ok(loaded?),
     }
@@ -49,79 +48,44 @@ pub fn is_sweep(path: &Path) -> bool {
 
 /// What may have been meant by a path that is no file.
 fn help(path: &Path) -> String {
+    if path.is_dir() {
+        return format!("it is a folder; give one of its files: {}", listed(&scenarios_in(&[path])));
+    }
     // A device or a pipe may never end, or never begin.
-    if path.exists() && !path.is_dir() {
+    if path.exists() {
         return "give a file, or `-` to read standard input".into();
     }
-    if path.is_dir() {
-        return match &scenarios_in(path)[..] {
-            [] => "it is a folder; give a scenario file".into(),
-            files => format!("it is a folder; give one of its files: {}", listed(files)),
-        };
-    }
-    let mut files = Vec::new();
-    for folder in folders(path) {
-        let new = scenarios_in(&folder).into_iter().filter(|file| !files.contains(file));
-        files.extend(new.collect::<Vec<_>>());
-    }
-    let word = stem(path);
-    let same: Vec<PathBuf> = files.iter().filter(|file| stem(file) == word).cloned().collect();
+    let here = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let files = scenarios_in(&[here.unwrap_or(Path::new(".")), Path::new(FOLDER)]);
     let stems: Vec<String> = files.iter().map(|file| stem(file)).collect();
-    let alike = nearest(&word, stems.iter().map(String::as_str));
-    let alike = files.iter().find(|file| alike.is_some_and(|alike| alike == stem(file)));
-    match (&same[..], alike) {
-        ([], Some(alike)) => format!("did you mean {}?", alike.display()),
-        ([], None) if nearest(&word, [BUILT_IN]).is_some() => {
-            "`simic-engine run` without a file plays the built-in quickstart".into()
-        }
-        ([], None) if files.is_empty() => format!("no scenario files (.ron) are near it, nor in {FOLDER}/"),
-        ([], None) => format!("scenario files nearby: {}", listed(&files)),
-        (same, _) => format!("did you mean {}?", join(same, " or ")),
+    let meant = nearest(&stem(path), stems.iter().map(String::as_str));
+    match files.iter().find(|file| meant.is_some_and(|meant| meant == stem(file))) {
+        Some(file) => format!("did you mean {}?", file.display()),
+        None => format!("scenario files nearby: {}", listed(&files)),
     }
 }
 
-/// The folder that the path names, the one around it, and the usual one.
-fn folders(path: &Path) -> [PathBuf; 3] {
-    let here = PathBuf::from(".");
-    let given = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let around = match given.map(Path::parent) {
-        None => "..".into(),
-        Some(Some(folder)) if !folder.as_os_str().is_empty() => folder.into(),
-        Some(_) => here.clone(),
-    };
-    [given.map_or(here, PathBuf::from), around, FOLDER.into()]
-}
-
-/// The scenario files of a folder, by name; none where it cannot be read.
-fn scenarios_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| match folder == Path::new(".") {
-            true => entry.file_name().into(),
-            false => entry.path(),
-        })
-        .filter(|file: &PathBuf| file.extension().is_some_and(|extension| extension == "ron") && file.is_file())
-        .collect();
-    files.sort_unstable();
-    files
+/// The scenario files of folders, by name; none where one cannot be read.
+fn scenarios_in(folders: &[&Path]) -> Vec<PathBuf> {
+    let entries = folders.iter().flat_map(std::fs::read_dir).flatten().flatten();
+    let files = entries.map(|entry| entry.path().strip_prefix(".").map_or(entry.path(), PathBuf::from));
+    let is_scenario = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "ron") && file.is_file();
+    let files: BTreeSet<PathBuf> = files.filter(is_scenario).collect();
+    files.into_iter().collect()
 }
 
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase()
 }
 
+/// The first of them.
 fn listed(files: &[PathBuf]) -> String {
     const NAMED: usize = 8;
-    let more = files.len().saturating_sub(NAMED);
-    let named = join(&files[..files.len() - more], ", ");
-    if more > 0 {
-        format!("{named} and {more} more")
-    } else {
-        named
+    let mut names: Vec<String> = files.iter().take(NAMED).map(|file| file.display().to_string()).collect();
+    match files.len() {
+        0 => names.push("none".into()),
+        1..=NAMED => {}
+        all => names.push(format!("and {} more", all - NAMED)),
     }
-}
-
-fn join(files: &[PathBuf], separator: &str) -> String {
-    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    names.join(separator)
+    names.join(", ")
 }

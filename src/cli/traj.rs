@@ -8,12 +8,11 @@ use super::named::held_run;
 use super::options::{SetOptions, TrajCommand};
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::engine::{Prepared, SetupError, read_text};
+use crate::engine::{Prepared, read_scenario};
 use crate::health::AtPath;
 use crate::inspect::{DiffKind, Extent, diff};
 use crate::record::{
-    ListedState, RESOLVED_FILE, Recording, RunDirectory, RunEntry, ScenarioFile, TrajectoryPlugin, find_run,
-    scenario_folder,
+    ListedState, RESOLVED_FILE, Recording, RunDirectory, RunEntry, TrajectoryPlugin, find_run,
 };
 use crate::run::{StopRequest, StopSignal};
 use crate::storage::{self, sync_folder_of};
@@ -154,11 +153,7 @@ fn from_run(options: &SetOptions, output: &Path, context: &Context) -> Result<Ou
         return Err(format!("{} is there already", output.display()).into());
     }
     let resolved = run.join(RESOLVED_FILE);
-    let file = ScenarioFile {
-        text: read_text(&resolved)?,
-        folder: scenario_folder(&resolved).map_err(SetupError::from)?,
-        path: Some(resolved.clone()),
-    };
+    let file = read_scenario(&resolved)?;
     let prepared = Prepared::past(&resolved.display().to_string(), file, &[], &context.catalog)?;
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".playing");

@@ -37,7 +37,7 @@ pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome 
     };
     let load = |path: &Path| -> Result<Sound, Rejection> {
         if scenario_file::is_sweep(path) {
-            return Ok(Sound::Sweep(Box::new(plan(path, &[], &catalog)?.plan)));
+            return Ok(Sound::Sweep(Box::new(plan(path, &catalog)?.plan)));
         }
         let prepared = scenario_file::load(path, &[], &catalog, &context.surroundings.input)?;
         if !no_data {

@@ -51,17 +51,9 @@ pub enum ExportError {
     /// Weights that cannot be read back.
     #[error("the policy is not exported: {0}")]
     Policy(#[from] TorchError),
-    /// A path without a last part, such as `..`.
-    #[error("{0} names no folder that can be made; give the export one of its own")]
-    NoName(PathBuf),
-    /// A file is there.
-    #[error("{0} is not a folder; give the export one of its own")]
-    NoFolder(PathBuf),
-    /// There is something else in the folder.
-    #[error(
-        "{folder} holds {name}, which is no part of an export; give another folder, or --force to remove all that is in it"
-    )]
-    Occupied { folder: String, name: String },
+    /// Something else is there.
+    #[error("{} {why}", folder.display())]
+    Occupied { folder: PathBuf, why: String },
     /// Tensors that cannot be written as a file.
     #[error("the tensors are not exported: {0}")]
     Tensors(#[from] safetensors::SafeTensorError),
@@ -95,24 +87,31 @@ pub fn export_network(network: &GrownNetwork, kept: Vec<u8>, choice: Option<&str
 /// Checks that an export may be put at `folder`: nothing is there, or an earlier export.
 ///
 /// # Errors
-/// [`ExportError::NoName`], [`ExportError::NoFolder`], [`ExportError::Occupied`], a folder that cannot be read.
+/// [`ExportError::Occupied`], a folder that cannot be read.
 pub fn check_place(folder: &Path, force: bool) -> Result<(), ExportError> {
+    let occupied = |why: String| {
+        let folder = folder.into();
+        Err(ExportError::Occupied { folder, why })
+    };
+    // A path without a last part, such as `..`.
     if folder.file_name().is_none() {
-        return Err(ExportError::NoName(folder.into()));
+        return occupied("names no folder that can be made; give the export one of its own".into());
     }
     let names = match read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(ExportError::NoFolder(folder.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            return occupied("is not a folder; give the export one of its own".into());
+        }
         names => names.at(folder)?,
     };
     let foreign = names
         .iter()
         .find(|name| !FILES.iter().any(|file| name.as_os_str() == *file));
     match foreign {
-        Some(name) if !force => Err(ExportError::Occupied {
-            folder: folder.display().to_string(),
-            name: name.display().to_string(),
-        }),
+        Some(name) if !force => occupied(format!(
+            "holds {}, which is no part of an export; give another folder, or --force to remove all that is in it",
+            name.display()
+        )),
         _ => Ok(()),
     }
 }

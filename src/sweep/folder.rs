@@ -17,12 +17,12 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::file::SweepFile;
-use super::plan::{Plan, Planned, Trial};
+use super::plan::{Plan, Planned};
 use super::process::Worker;
 use crate::engine::built_in_names;
 use crate::health::{AtPath, FileError};
 use crate::record::runs_root;
-use crate::scenario::{Report, read_declared};
+use crate::scenario::read_declared;
 use crate::storage::{self, replace_synced, sync_folder};
 
 const PLAN: &str = "plan.json";
@@ -47,31 +47,13 @@ pub enum FolderError {
         /// Where it was looked for.
         places: Vec<String>,
     },
-    /// It was made by another version.
-    #[error("{}: written by another version of simic-engine; collect it with that one", .0.display())]
-    Format(PathBuf),
-    /// Its sweep is none that a file could ask for.
-    #[error("{}: the sweep in it cannot be played, read as RON:\n{problems}", path.display())]
-    Sweep {
-        /// The plan.
+    /// Its plan is none that a sweep file of this version asks for.
+    #[error("{}: {why}", path.display())]
+    Plan {
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
-        problems: Report,
-    },
-    /// A trial's id is none.
-    #[error(
-        "{}: the trial of point {}, replicate {}, has the id {:?}; an id is the first 16 digits of the trial's \
-         hash, and no other trial has it",
-        path.display(),
-        trial.point,
-        trial.replicate,
-        trial.id
-    )]
-    Trial {
-        /// The plan.
-        path: PathBuf,
-        /// As it is written there.
-        trial: Box<Trial>,
+        /// What is wrong with it.
+        why: String,
     },
     /// The sweep file says something else than when the sweep was begun.
     #[error(
@@ -193,19 +175,23 @@ impl SweepFolder {
     fn plan(&self) -> Result<Plan, FolderError> {
         let path = self.0.join(PLAN);
         let plan: Plan = serde_json::from_slice(&crate::files::read(&path).at(&path)?).at(&path)?;
-        if !plan.is_known() {
-            return Err(FolderError::Format(path));
-        }
-        if let Some(trial) = plan.misnamed() {
-            let trial = Box::new(trial.clone());
-            return Err(FolderError::Trial { path, trial });
-        }
-        // Held to the ranges of its file: a rung after no rounds would never be passed.
-        let sweep = ron::to_string(&plan.sweep).map_err(io::Error::other).at(&path)?;
-        match read_declared::<SweepFile>("sweep", &sweep, &built_in_names()) {
-            Ok(_) => Ok(plan),
-            Err(problems) => Err(FolderError::Sweep { path, problems }),
-        }
+        let why = if !plan.is_known() {
+            "written by another version of simic-engine; collect it with that one".into()
+        } else if let Some(trial) = plan.misnamed() {
+            format!(
+                "the trial of point {}, replicate {}, has the id {:?}; an id is the first 16 digits of the trial's hash, and no \
+                 other trial has it",
+                trial.point, trial.replicate, trial.id
+            )
+        } else {
+            // Held to the ranges of its file: a rung after no rounds would never be passed.
+            let sweep = ron::to_string(&plan.sweep).map_err(io::Error::other).at(&path)?;
+            match read_declared::<SweepFile>("sweep", &sweep, &built_in_names()) {
+                Ok(_) => return Ok(plan),
+                Err(problems) => format!("the sweep in it cannot be played, read as RON:\n{problems}"),
+            }
+        };
+        Err(FolderError::Plan { path, why })
     }
 
     /// Path of the folder.

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use super::file::Budget;
 use super::folder::{SweepFolder, replace_shared};
@@ -51,54 +51,15 @@ pub struct Launch<'a> {
     pub address: Option<String>,
 }
 
-/// Why a sweep was not handed over; its folder is planned, and can be handed over again.
+/// Why a sweep was not handed over, in words; its folder is planned, and can be handed over again.
 #[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
-    /// A program is not there.
-    #[error("{program} is not on the PATH; {advice}; the sweep is planned and nothing was submitted")]
-    Missing {
-        /// Its name.
-        program: &'static str,
-        /// What installs it.
-        advice: &'static str,
-    },
-    /// Slurm has not taken it.
-    #[error("sbatch has submitted nothing ({status}); it says:\n{words}\nThe sweep is planned; submit it again with: sbatch {}", script.display())]
-    Refused {
-        /// How it ended.
-        status: ExitStatus,
-        /// What it printed.
-        words: String,
-        /// What was to be submitted.
-        script: PathBuf,
-    },
-    /// Slurm has perhaps taken it.
-    #[error("sbatch has succeeded, but printed no job: `{0}`; `squeue --me` lists what was submitted")]
-    NoJob(String),
-    /// A driver ended before all trials have.
-    #[error("{} has ended before the sweep ({status}); the same command continues with what is left", driver.display())]
-    Driver {
-        /// How it ended.
-        status: ExitStatus,
-        /// Its script.
-        driver: PathBuf,
-    },
-    /// A path that would not arrive as it is.
-    #[error(
-        "{path:?}: {engine} cannot be given a path with {what}; valid: one without, by --out DIR or by another place of the \
-         program"
-    )]
-    Path {
-        /// As it is.
-        path: PathBuf,
-        /// Who is to get it.
-        engine: &'static str,
-        /// What is wrong with it.
-        what: &'static str,
-    },
-    /// A script cannot be written, or a program not be started.
-    #[error(transparent)]
-    File(#[from] FileError),
+#[error("{0}")]
+pub struct LaunchError(String);
+
+impl From<FileError> for LaunchError {
+    fn from(error: FileError) -> Self {
+        Self(error.to_string())
+    }
 }
 
 impl Cluster {
@@ -116,12 +77,13 @@ impl Cluster {
             Self::Hyperqueue => ("HyperQueue", "%{, which begins a placeholder", text.contains("%{")),
             Self::Ray => return Ok(()),
         };
-        let path = path.to_path_buf();
-        if is_bad {
-            Err(LaunchError::Path { path, engine, what })
-        } else {
-            Ok(())
+        if !is_bad {
+            return Ok(());
         }
+        Err(LaunchError(format!(
+            "{path:?}: {engine} cannot be given a path with {what}; valid: one without, by --out DIR or by another place of the \
+             program"
+        )))
     }
 }
 
@@ -200,14 +162,19 @@ impl Launch<'_> {
         )?;
         let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if !status.success() {
-            let words = words(&stderr);
-            return Err(LaunchError::Refused { status, words, script });
+            return Err(LaunchError(format!(
+                "sbatch has submitted nothing ({status}); it says:\n{}\nThe sweep is planned; submit it again with: sbatch {}",
+                words(&stderr),
+                script.display()
+            )));
         }
         let told = words(&stdout);
         // `ID` or `ID;CLUSTER`
         match told.split(';').next() {
             Some(id) if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) => Ok(id.into()),
-            _ => Err(LaunchError::NoJob(told)),
+            _ => Err(LaunchError(format!(
+                "sbatch has succeeded, but printed no job: `{told}`; `squeue --me` lists what was submitted"
+            ))),
         }
     }
 
@@ -258,7 +225,10 @@ impl Launch<'_> {
             return Ok(());
         }
         let driver = self.folder.file(script.0);
-        Err(LaunchError::Driver { status, driver })
+        Err(LaunchError(format!(
+            "{} has ended before the sweep ({status}); the same command continues with what is left",
+            driver.display()
+        )))
     }
 }
 
@@ -271,9 +241,11 @@ const fn driver(cluster: Cluster) -> Option<(&'static str, &'static str)> {
     }
 }
 
-fn started<T>(outcome: std::io::Result<T>, program: &'static str, advice: &'static str) -> Result<T, LaunchError> {
+fn started<T>(outcome: std::io::Result<T>, program: &str, advice: &str) -> Result<T, LaunchError> {
     match outcome {
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(LaunchError::Missing { program, advice }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(LaunchError(format!(
+            "{program} is not on the PATH; {advice}; the sweep is planned and nothing was submitted"
+        ))),
         outcome => Ok(outcome.at(Path::new(program))?),
     }
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{Judge, Setting, SweepFile};
 use super::space::{Findings, Point, points};
-use crate::engine::{MemoryEstimate, Prepared, SetupError, read_text};
-use crate::record::{Machine, RunDirectoryError, ScenarioFile, scenario_folder};
+use crate::engine::{MemoryEstimate, Prepared, SetupError, read_scenario, read_text};
+use crate::record::{Machine, ScenarioFile};
 use crate::run::{Room, RoomSource};
 use crate::scenario::{Catalog, Declared, Loaded, Override, Report, Severity, read_declared, resolved_ron};
 use crate::schema::Written;
@@ -117,19 +117,16 @@ pub enum PlanError {
     /// The scenario, or the sweep file, cannot be read.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// The scenario is a run's copy, and what the run says of the original cannot be read.
-    #[error(transparent)]
-    Run(#[from] RunDirectoryError),
     /// What is wrong with single trials.
     #[error("{0}")]
     Trials(String),
 }
 
-/// Reads a sweep file and its scenario, and checks every trial. `overrides` is laid over all trials.
+/// Reads a sweep file and its scenario, and checks every trial.
 ///
 /// # Errors
 /// Everything that is wrong with the file, the scenario or any trial.
-pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Planned, PlanError> {
+pub fn plan(path: &Path, catalog: &Catalog) -> Result<Planned, PlanError> {
     let text = read_text(path)?;
     let file = read_declared::<SweepFile>(&path.display().to_string(), &text, catalog).map_err(PlanError::File)?;
     let refused = |findings| PlanError::File(file.report(findings));
@@ -140,22 +137,28 @@ pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pl
     if !findings.is_empty() {
         return Err(refused(findings));
     }
-    let base = Base::read(path, &sweep.scenario)?;
-    let shared = shared_settings(&file, overrides);
-    let drafts: Vec<Draft> = points
-        .iter()
-        .enumerate()
-        .flat_map(|(index, point)| (0..sweep.replicates).map(move |replicate| (index, point, replicate)))
-        .map(|(index, point, replicate)| Draft {
-            shared: &shared,
-            point,
-            index,
-            replicate,
-        })
-        .collect();
-    // Where no trial says anything else.
-    let seed = base.load(&shared, catalog)?.loaded.scenario.run.seed;
-    let resolve = |draft: &Draft| draft.resolve(&base, seed, sweep, catalog);
+    let (label, scenario) = match sweep.scenario.as_str() {
+        "" => ("quickstart.ron".into(), ScenarioFile::of_text(QUICKSTART)),
+        name => {
+            let path = path.parent().unwrap_or(Path::new("")).join(name);
+            (path.display().to_string(), read_scenario(&path)?)
+        }
+    };
+    let shared = sweep.set.iter().enumerate();
+    let shared = shared.map(|(index, setting)| placed(setting, &file.place(&format!("set[{index}].value"))));
+    let shared: Vec<Override> = shared.collect();
+    let common = Prepared::new(&label, scenario.clone(), &shared, catalog)?;
+    let base = Base {
+        label,
+        seed: common.loaded.scenario.run.seed,
+        scenario,
+        shared,
+        sweep,
+        catalog,
+    };
+    let replicates = |place| (0..sweep.replicates).map(move |replicate| (place, replicate));
+    let drafts: Vec<(usize, u32)> = (0..points.len()).flat_map(replicates).collect();
+    let resolve = |&(place, replicate): &(usize, u32)| base.trial(place, &points[place], replicate);
     let resolved = sound(drafts.par_iter().map(resolve).collect())?;
     let gpus = resolved.iter().map(|resolved| resolved.gpus).max().unwrap_or(0);
     let env_steps = resolved.iter().map(|resolved| resolved.env_steps).sum();
@@ -170,44 +173,27 @@ pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pl
     };
     Ok(Planned {
         plan: Plan {
-            folder: base.file.folder,
-            ..Plan::of_trials(&name, file.value, trials)
+            folder: base.scenario.folder,
+            ..Plan::of_trials(&name, file.value.clone(), trials)
         },
         text,
-        scenario: base.file.text,
+        scenario: base.scenario.text,
         gpus,
         env_steps,
     })
 }
 
-/// The scenario of all trials.
-struct Base {
+/// What all trials begin from.
+struct Base<'a> {
+    /// How messages name the scenario.
     label: String,
-    file: ScenarioFile,
-}
-
-impl Base {
-    fn read(sweep: &Path, scenario: &str) -> Result<Self, PlanError> {
-        if scenario.is_empty() {
-            return Ok(Self {
-                label: "quickstart.ron".into(),
-                file: ScenarioFile::of_text(QUICKSTART),
-            });
-        }
-        let path = sweep.parent().unwrap_or(Path::new("")).join(scenario);
-        Ok(Self {
-            label: path.display().to_string(),
-            file: ScenarioFile {
-                text: read_text(&path)?,
-                folder: scenario_folder(&path)?,
-                path: Some(path),
-            },
-        })
-    }
-
-    fn load(&self, overrides: &[Override], catalog: &Catalog) -> Result<Prepared, SetupError> {
-        Prepared::new(&self.label, self.file.clone(), overrides, catalog)
-    }
+    scenario: ScenarioFile,
+    /// What all of them set.
+    shared: Vec<Override>,
+    /// Where none of them says anything else.
+    seed: u64,
+    sweep: &'a SweepFile,
+    catalog: &'a Catalog,
 }
 
 /// A setting, with the place that it was written in.
@@ -215,30 +201,17 @@ fn placed(Setting { path, value }: &Setting, place: &str) -> Override {
     Override::argument(format!("{place}: {path}={}", value.0), path, value.0.clone())
 }
 
-/// What all trials set: the file's `set`, then the overrides of the command.
-fn shared_settings(file: &Declared<SweepFile>, overrides: &[Override]) -> Vec<Override> {
-    let set = file.value.set.iter().enumerate();
-    let set = set.map(|(index, setting)| placed(setting, &file.place(&format!("set[{index}].value"))));
-    set.chain(overrides.iter().cloned()).collect()
-}
-
-/// A trial before it is resolved.
-struct Draft<'a> {
-    shared: &'a [Override],
-    point: &'a Point,
-    index: usize,
-    replicate: u32,
-}
-
-impl Draft<'_> {
-    fn resolve(&self, base: &Base, seed: u64, sweep: &SweepFile, catalog: &Catalog) -> Result<Resolved, Vec<String>> {
-        let seed = seed.wrapping_add(self.replicate.into());
-        let mut overrides = self.shared.to_vec();
-        let own = self.point.settings.iter().zip(&self.point.places);
+impl Base<'_> {
+    /// The training `replicate` of the point at a place.
+    fn trial(&self, place: usize, point: &Point, replicate: u32) -> Result<Resolved, Vec<String>> {
+        let (sweep, seed) = (self.sweep, self.seed.wrapping_add(replicate.into()));
+        let mut overrides = self.shared.clone();
+        let own = point.settings.iter().zip(&point.places);
         overrides.extend(own.map(|(setting, place)| placed(setting, place)));
-        let shown = format!("replicate {}: {SEED}={seed}", self.replicate);
+        let shown = format!("replicate {replicate}: {SEED}={seed}");
         overrides.push(Override::argument(shown, SEED, seed.to_string()));
-        let prepared = base.load(&overrides, catalog).map_err(problems_of)?;
+        let prepared = Prepared::new(&self.label, self.scenario.clone(), &overrides, self.catalog);
+        let prepared = prepared.map_err(problems_of)?;
         check_budget(&prepared, sweep.budget.memory_mib, sweep.budget.parallel).map_err(problems_of)?;
         if let Some(judge) = &sweep.judge {
             check_judged(&prepared, judge).map_err(|message| vec![message])?;
@@ -256,12 +229,12 @@ impl Draft<'_> {
         let trial = Trial {
             id: hash[..ID_DIGITS].into(),
             hash: hash.to_string(),
-            point: self.index,
-            replicate: self.replicate,
+            point: place,
+            replicate,
             seed: BigInteger(seed),
             rounds: scenario.run.rounds,
-            name: self.point.name.clone(),
-            settings: self.point.settings.clone(),
+            name: point.name.clone(),
+            settings: point.settings.clone(),
             overrides: settings.collect(),
         };
         let (run, steps) = (&scenario.run, prepared.loaded.task.max_steps);

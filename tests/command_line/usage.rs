@@ -68,10 +68,9 @@ fn a_scenario_that_is_not_there_is_told_with_those_that_may_be_meant() {
 
     let elsewhere = folder();
     let scenarios = repository().join("scenarios");
-    let built_in = "; `simic-engine run` without a file plays the built-in quickstart";
     for (at, name, told) in [
         (scenarios.as_path(), "quickstart", "; did you mean quickstart.ron?"),
-        (elsewhere.path(), "quikstart", built_in),
+        (elsewhere.path(), "quikstart", "; scenario files nearby: none"),
     ] {
         let message = complaint(&ended(command(&format!("run {name}")).current_dir(at)));
         assert!(message.ends_with(told), "{message}");

@@ -58,7 +58,7 @@ pub enum ProgressStyle {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunOptions {
-    /// Scenario or sweep file, - for standard input; the built-in quickstart if left out.
+    /// Scenario file, - for standard input; the built-in quickstart if left out.
     pub scenario: Option<PathBuf>,
     /// Set a field, e.g. run.rounds=3; may be given often.
     #[arg(long = "set", value_name = "PATH=VALUE")]
@@ -75,9 +75,6 @@ pub struct RunOptions {
     /// Stop after this many rounds; `resume` continues.
     #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
     pub until: Option<u32>,
-    /// Same as --set name=…
-    #[arg(long)]
-    pub name: Option<String>,
     /// Same as --set run.seed=…
     #[arg(long, value_name = "N")]
     pub seed: Option<String>,
@@ -96,9 +93,6 @@ pub struct RunOptions {
     /// Several devices, over which the envs are spread.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub devices: Vec<String>,
-    /// Same as --set training.amp=…
-    #[arg(long, value_name = "off|auto|bf16|fp16")]
-    pub amp: Option<String>,
     /// auto, bar, plain, json or none.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "HOW")]
     pub progress: ProgressStyle,
@@ -108,9 +102,6 @@ pub struct RunOptions {
     /// A word that `runs --tag` finds; may be given often.
     #[arg(long = "tag", value_name = "WORD")]
     pub tags: Vec<String>,
-    /// Keep the names of computer and user in the manifest.
-    #[arg(long)]
-    pub identify: bool,
 }
 
 impl RunOptions {
@@ -121,12 +112,10 @@ impl RunOptions {
     /// A `--set` without `=`.
     pub fn overrides(&self) -> Result<Vec<Override>, String> {
         let flags = [
-            ("--name", "name", &self.name),
             ("--seed", "run.seed", &self.seed),
             ("--rounds", "run.rounds", &self.rounds),
             ("--envs", "run.n_envs", &self.envs),
             ("--steps", "run.max_steps", &self.steps),
-            ("--amp", "training.amp", &self.amp),
         ];
         let flags = flags.into_iter().filter_map(|(flag, path, value)| {
             let value = value.as_ref()?;

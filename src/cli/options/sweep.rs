@@ -25,7 +25,7 @@ pub struct SweepOptions {
     pub play: PlayOptions,
 }
 
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct PlayOptions {
     /// Sweep file.
     #[arg(required = true)]
@@ -56,7 +56,7 @@ pub struct Pace {
 }
 
 /// Who starts the workers, and how many.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct LaunchOptions {
     /// slurm, ray or hyperqueue starts its workers; see docs/guide.
     #[arg(
@@ -81,24 +81,16 @@ pub struct LaunchOptions {
         requires = "on"
     )]
     pub sbatch_options: Vec<String>,
-    /// More options for sbatch.
-    #[arg(last = true, value_name = "SBATCH_OPTION", requires = "on")]
-    pub more_sbatch_options: Vec<String>,
 }
 
 impl LaunchOptions {
-    pub fn sbatch_options(&self) -> Vec<String> {
-        let more = self.more_sbatch_options.iter();
-        self.sbatch_options.iter().chain(more).cloned().collect()
-    }
-
     /// Refuses options that the engine does not take.
     pub fn check(&self, cluster: Cluster) -> Result<(), String> {
         match cluster {
             Cluster::Slurm if self.address.is_some() => {
                 Err("--address is of Ray and HyperQueue; Slurm knows its own; leave it out".into())
             }
-            Cluster::Ray | Cluster::Hyperqueue if !self.sbatch_options().is_empty() => {
+            Cluster::Ray | Cluster::Hyperqueue if !self.sbatch_options.is_empty() => {
                 Err("options for sbatch are Slurm's; write --on slurm, or leave them out".into())
             }
             _ => Ok(()),

@@ -53,7 +53,7 @@ pub(super) fn launch(
         return collect(&folder, &plan, context);
     }
     let job = launch
-        .submit(&options.launch.sbatch_options())
+        .submit(&options.launch.sbatch_options)
         .map_err(Rejection::failed)?;
     let sweep = folder.path().display();
     let script = launch.slurm_path();

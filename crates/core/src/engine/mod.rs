@@ -20,7 +20,7 @@ pub use catalog::built_in_names;
 pub use extension::{Extension, Names};
 pub use memory::MemoryEstimate;
 pub use plugins::SimicPlugins;
-pub use prepared::{LARGEST_TEXT, Prepared, SetupError, read_text};
+pub use prepared::{LARGEST_TEXT, Prepared, SetupError, read_scenario, read_text};
 pub use report::{RunRecord, RunReport};
 
 use crate::health::EngineError;

@@ -118,12 +118,7 @@ impl Prepared {
     /// # Errors
     /// A file that cannot be read; every problem of the scenario.
     pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
-        let file = ScenarioFile {
-            text: read_text(path)?,
-            folder: scenario_folder(path)?,
-            path: Some(path.into()),
-        };
-        Self::new(&path.display().to_string(), file, overrides, catalog)
+        Self::new(&path.display().to_string(), read_scenario(path)?, overrides, catalog)
     }
 
     /// How messages name the scenario: its file, or its name.
@@ -160,6 +155,18 @@ impl Prepared {
             layout,
         }
     }
+}
+
+/// A scenario file, whose relative paths start where those of the original do if it is a run's copy.
+///
+/// # Errors
+/// A file that cannot be read; a run that does not say where its original was.
+pub fn read_scenario(path: &Path) -> Result<ScenarioFile, SetupError> {
+    Ok(ScenarioFile {
+        text: read_text(path)?,
+        folder: scenario_folder(path)?,
+        path: Some(path.into()),
+    })
 }
 
 /// The text of a scenario file, or of another that is written as one.

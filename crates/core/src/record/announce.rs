@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 
-use super::{Build, Continuation, Labels, LogFile, Manifest, RunDirectory, ScenarioFile};
+use super::{Build, Continuation, LogFile, Manifest, RunDirectory, ScenarioFile};
 use crate::controller::ActiveController;
 use crate::env::{EnvPool, Experiment, HostParams, LoadedData, SelfTest};
 use crate::growth::Topology;
@@ -30,8 +30,8 @@ pub struct Recording {
     pub id: Option<String>,
     /// Where the log goes.
     pub log: LogFile,
-    /// What the user says about the run.
-    pub labels: Labels,
+    /// Words to find the run by.
+    pub tags: Vec<String>,
     /// How long the run waits for failing storage before it continues without, and twice that when a checkpoint needs it:
     /// longer than a disk is usually full, shorter than people wait.
     pub outage_patience: Duration,
@@ -48,7 +48,7 @@ impl Recording {
             root: root.into(),
             id: None,
             log: LogFile::default(),
-            labels: Labels::default(),
+            tags: Vec::new(),
             outage_patience: Duration::from_secs(5),
             ends_at: None,
             resume: None,
@@ -145,7 +145,7 @@ fn manifest(
     let lossy = |path: PathBuf| path.to_string_lossy().into_owned();
     manifest.scenario_path = file.path.map(lossy);
     manifest.scenario_folder = file.folder.map(lossy);
-    manifest.labels = recording.labels.clone();
+    manifest.tags.clone_from(&recording.tags);
     manifest.build = world.get_resource().copied().unwrap_or(Build::UNKNOWN);
     manifest.plugins = versions.collect();
     let gpus = world.resource::<Experiment>().scenario.cuda_devices().into_iter();

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use bevy_ecs::prelude::Resource;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::directory::{MANIFEST_FILE, RunDirectory, RunDirectoryError};
 use super::files::write_json;
@@ -74,32 +74,6 @@ pub struct Libraries {
     pub tch: &'static str,
     /// Version of libtorch, as the loaded library says.
     pub libtorch: String,
-}
-
-/// What the user says about a run, beyond its scenario.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Labels {
-    /// Words to find the run by.
-    pub tags: Vec<String>,
-    /// Only where the user asked to be named.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_name: Option<String>,
-    /// Only if the user asked to be named.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_name: Option<String>,
-}
-
-impl Labels {
-    /// Adds the names of this computer and of its user, as far as the system has them.
-    pub fn identified(self) -> Self {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-        let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
-        Self {
-            host_name: host.map(|name| name.trim().to_owned()),
-            user_name: user,
-            ..self
-        }
-    }
 }
 
 /// The computer; neither host nor user is named.
@@ -172,9 +146,8 @@ pub struct Manifest {
     /// Absolute; the scenario's relative paths start there. For a built-in scenario the folder that the run was begun in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario_folder: Option<String>,
-    /// What the user says of the run.
-    #[serde(flatten)]
-    pub labels: Labels,
+    /// Words to find the run by.
+    pub tags: Vec<String>,
     /// blake3 of `resolved.ron`.
     pub scenario_hash: String,
     /// Seed of every random draw.
@@ -209,7 +182,7 @@ impl Manifest {
                 .collect(),
             scenario_path: None,
             scenario_folder: None,
-            labels: Labels::default(),
+            tags: Vec::new(),
             scenario_hash: directory.scenario_hash().into(),
             seed: started.seed,
             build: Build::UNKNOWN,

@@ -23,7 +23,7 @@ pub(crate) use files::{bytes_below, point_at};
 pub use find::{FindRunError, find_run};
 pub use listing::{ListedState, RunEntry, list_runs};
 pub use log::LogFile;
-pub use manifest::{Build, Labels, Libraries, Machine, Manifest};
+pub use manifest::{Build, Libraries, Machine, Manifest};
 pub use status::STATUS_FILE;
 pub use status::{RunStatus, StatusSink, is_legal_transition};
 pub use systems::{RecordPlugin, RoundHistory};
