@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::prepare::prepare_file;
 use super::rejection::Rejection;
-use super::{CheckRunOptions, Context, Outcome};
+use super::{CheckRunOptions, Context, DiffOptions, Outcome};
 use crate::checkpoint::{CheckpointName, Checkpoints, compare_inputs};
-use crate::inspect::{Check, CheckVerdict, Part, Use, Weight, check as look_through};
+use crate::inspect::{Check, CheckVerdict, Part, Use, Weight, check as look_through, diff as compare};
 use crate::record::{RESOLVED_FILE, find_run};
 use crate::sweep::SweepFolder;
 
@@ -90,4 +90,23 @@ fn add_part(text: &mut String, part: &Part, width: usize) {
         _ = writeln!(text, "{head}{line}");
         head = " ".repeat(head.len());
     }
+}
+
+/// Compares two runs and prints what differs first.
+pub fn diff(options: &DiffOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let find = |run| find_run(run, options.out.as_deref());
+    let (left, right) = (find(&options.left)?, find(&options.right)?);
+    let found = compare(&left, &right, &options.kinds(), options.extent())?;
+    let shown = context.printer.show_either(&found, || {
+        if found.differences.is_empty() {
+            let compared: Vec<String> = found.compared.iter().map(ToString::to_string).collect();
+            return format!("no difference in {}\n", compared.join(", "));
+        }
+        let lines = found.differences.iter().map(|difference| format!("{difference}\n"));
+        lines.collect()
+    });
+    Ok(shown.unless_done(match found.differences.is_empty() {
+        true => Outcome::Done,
+        false => Outcome::Different,
+    }))
 }

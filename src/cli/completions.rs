@@ -9,7 +9,7 @@ use clap::{Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::CompleteEnv;
 
-use super::explain::SWEEP;
+use super::list::SWEEP;
 use super::options::Arguments;
 use crate::engine::Extension;
 use crate::record::{RunDirectory, runs_root};

@@ -1,4 +1,4 @@
-//! `export`: a grown network, or a policy, as a folder of plain PyTorch.
+//! `export`: a grown network, or a policy, as a folder of plain PyTorch; `export-tables`: a run or a sweep as Parquet tables.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::json;
 
-use super::named::{check_apart, held_run};
+use super::named::{Named, check_apart, held_run};
 use super::rejection::Rejection;
-use super::{Context, ExportOptions, Outcome};
+use super::{Context, ExportOptions, ExportTablesOptions, Outcome};
 use crate::checkpoint::{CheckpointName, FrozenPolicy};
 use crate::controller::SavedPolicy;
 use crate::export::{check_place, export_network, export_policy, write};
@@ -16,6 +16,8 @@ use crate::health::AtPath;
 use crate::keep::{KeptFile, NetworkShelf};
 use crate::network::GrownNetwork;
 use crate::record::find_run;
+use crate::sweep::Collected;
+use crate::tables::{ExportedTable, export_run, export_sweep};
 
 /// What was exported, for programs to read.
 #[derive(Serialize)]
@@ -138,4 +140,15 @@ fn none_of(run: &Path, kept: &[KeptFile]) -> String {
     };
     let there: Vec<String> = rounds.iter().map(of_round).collect();
     format!("{run} has not kept that network; it has those of {}", there.join("; "))
+}
+
+/// Writes the tables, and says what they are.
+pub fn export_tables(options: &ExportTablesOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let tables = match Named::find(&options.run, options.out.as_deref())? {
+        Named::Sweep(folder, plan) => export_sweep(&Collected::read(&folder, &plan)?, &options.output)?,
+        Named::Run(place) => export_run(&held_run(place)?, &options.output)?,
+    };
+    let line = |table: &ExportedTable| format!("{}: {} rows\n", table.file.display(), table.rows);
+    let lines = || tables.iter().map(line).collect::<String>();
+    Ok(context.printer.show_either(&tables, lines))
 }

@@ -1,13 +1,15 @@
-//! `init`: a scenario to begin with that grows a network on a data set of the user's.
+//! `init`: a scenario to begin with that grows a network on a data set of the user's; `data check`: what lies on disk, before a run
+//! relies on it.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::options::CheckOptions;
+use super::options::{CheckOptions, DataCommand};
 use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::data::{Survey, Surveyed, check_own_images, own_images, survey};
+use crate::report::survey_text;
 use crate::scenario::{
     ArrayLayout, BYTE_VOCABULARY, DataSource, HostChoice, OwnImages, TextFile, TokenFiles, ron_text,
 };
@@ -189,4 +191,28 @@ fn scenario(Task { ron, size }: &Task) -> String {
 
 fn text_of(path: &Path) -> String {
     path.display().to_string()
+}
+
+pub fn data(command: &DataCommand, context: &Context) -> Result<Outcome, Rejection> {
+    match command {
+        DataCommand::Check(options) => check(options, context),
+    }
+}
+
+fn check(options: &CheckOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let surveyed = survey(&options.path, options.labels.as_deref(), options.known())?;
+    let printer = context.printer;
+    // What `init` refuses is shown all the same, with the reason and without a task.
+    let task = task(&surveyed, options).map(|task| task.ron);
+    if let Err(why) = &task {
+        printer.note(format_args!("warning: {why}"));
+    }
+    if context.global.json {
+        return Ok(printer.show_json(&surveyed));
+    }
+    warn(&surveyed, printer);
+    let described = survey_text(&surveyed, printer.width());
+    let pasted = task.map(|ron| format!("\nfor a scenario (`simic-engine init` prints a whole one):\n\n{ron}"));
+    let pasted = pasted.unwrap_or_default();
+    Ok(printer.show(format_args!("{}: {described}{pasted}", options.path.display())))
 }

@@ -1,15 +1,17 @@
-//! `simic-engine list`: what this build knows.
+//! `list` and `explain`: what this build knows.
 
 use serde::Serialize;
 
 use super::output::Printer;
+use super::rejection::Rejection;
 use super::{Context, ListWhat, Outcome};
 use crate::growth::SlotId;
 use crate::report::{Table, wrapped};
 use crate::scenario::{
-    Catalog, Entry, HostChoice, HostName, HostOutline, TRAINING_PRESETS, TaskPreset, TaskSpec, data_forms,
-    host_families, reward_forms,
+    self, Catalog, Entry, Explanation, HostChoice, HostName, HostOutline, Scenario, TRAINING_PRESETS,
+    TaskPreset, TaskSpec, TrainingPreset, UnknownField, data_forms, host_families, reward_forms,
 };
+use crate::sweep::SweepFile;
 use crate::telemetry::{Detectors, Payload};
 
 /// Prints one of the lists.
@@ -257,5 +259,25 @@ fn slots(spec: &TaskSpec) -> String {
         (Some(first), Some(last)) if first != last => format!("{first}..{last}"),
         (Some(only), _) => only.to_string(),
         _ => "no slots".into(),
+    }
+}
+
+/// Before the dotted paths of sweep files.
+pub const SWEEP: &str = "sweep";
+
+pub fn explain(path: &str, context: &Context) -> Result<Outcome, Rejection> {
+    let explanation = explanation(path, &context.catalog)?;
+    Ok(context.printer.show_either(&explanation, || &explanation))
+}
+
+/// Of a field of a scenario, or of a sweep file.
+fn explanation(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownField> {
+    let of_sweep = |below: &str| scenario::explain::<SweepFile>(SWEEP, below, catalog);
+    match path.split_once('.').unwrap_or((path, "")) {
+        (SWEEP, below) => of_sweep(below),
+        _ => scenario::explain::<Scenario>("", path, catalog).map_err(|unknown| UnknownField {
+            suggestion: of_sweep(path).map_or(unknown.suggestion, |found| Some(found.path)),
+            ..unknown
+        }),
     }
 }

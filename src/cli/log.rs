@@ -1,4 +1,8 @@
-//! The log of a command: warnings on the terminal, above the progress bars, and more of it in a file.
+//! The log of a command: warnings on the terminal, above the progress bars, and more of it in a file. Inside the engine panics become
+//! errors, which are reported as such; the panic's own message goes to the log. One that is not caught is printed as usual.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::panic::{self, PanicHookInfo};
 
 use tracing::Dispatch;
 use tracing::dispatcher::{set_global_default, with_default};
@@ -7,8 +11,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, fmt};
 
 use super::terminal::Terminal;
-use super::{GlobalOptions, Outcome, Rejection, panics};
+use super::{GlobalOptions, Outcome, Rejection};
 use crate::record::LogFile;
+use crate::torch::is_catching;
 
 /// Does what `command` does with a log: that of the whole process where it is the command's own, else of the command's threads.
 ///
@@ -55,7 +60,7 @@ fn log(global: &GlobalOptions, terminal: Terminal, file: LogFile) -> Result<Disp
                 // It would say so on standard error, and end the process where that cannot be written.
                 .log_internal_errors(false)
                 .with_writer(move || terminal.clone())
-                .with_filter(filter(on_terminal)?.with_target(panics::TARGET, LevelFilter::OFF)),
+                .with_filter(filter(on_terminal)?.with_target(PANICS, LevelFilter::OFF)),
         )
         .with(
             fmt::layer()
@@ -64,4 +69,33 @@ fn log(global: &GlobalOptions, terminal: Terminal, file: LogFile) -> Result<Disp
                 .with_filter(filter(in_file)?),
         );
     Ok(layers.into())
+}
+
+/// Target of the log lines of panics: they go to the file, never to the terminal.
+const PANICS: &str = "panic";
+
+/// Sends panics of this process to it.
+pub fn send_panics() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        note(panic);
+        if !is_catching() {
+            usual(panic);
+        }
+    }));
+}
+
+fn note(panic: &PanicHookInfo) {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("unnamed");
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let text = panic.payload_as_str().unwrap_or("without a message");
+    // With RUST_BACKTRACE alone: it takes time.
+    let stack = Backtrace::capture();
+    match stack.status() {
+        BacktraceStatus::Captured => {
+            tracing::info!(target: PANICS, "thread {name} panicked at {place}: {text}\n{stack}")
+        }
+        _ => tracing::info!(target: PANICS, "thread {name} panicked at {place}: {text}"),
+    }
 }

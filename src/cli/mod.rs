@@ -11,23 +11,17 @@ mod rejection;
 mod named;
 mod report;
 mod compare;
-mod explain;
-mod completions;
 mod list;
-mod panics;
+mod completions;
 mod log;
-mod diff;
 mod init;
-mod data;
 mod new;
-mod runs;
 mod scenario_file;
 mod prepare;
 mod check;
 mod evaluated;
 mod eval;
 mod grow;
-mod reward_audit;
 mod serve_envs;
 mod sweep;
 mod watch;
@@ -35,7 +29,6 @@ mod run;
 mod resume;
 mod show;
 mod export;
-mod export_tables;
 mod traj;
 mod validate;
 
@@ -72,7 +65,7 @@ pub fn main(extension: Extension) -> ExitCode {
     outlive_file_limit();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     completions::answer(&arguments, &with_prior_art(&extension));
-    panics::send_to_log();
+    log::send_panics();
     run(extension, &arguments, &Surroundings::of_process(&arguments)).into()
 }
 
@@ -219,23 +212,23 @@ fn perform(command: &Command, context: &Context) -> Result<Outcome, Rejection> {
         Command::Resume(options) => resume::resume(options, context),
         Command::Compare(options) => compare::compare(options, context),
         Command::Sweep(options) => sweep::sweep(options, context),
-        Command::Runs(options) => runs::runs(options, context),
+        Command::Runs(options) => show::runs(options, context),
         Command::Show(options) => show::show_run(options, context),
         Command::Report(options) => report::report(options, context),
         Command::Watch(options) => watch::watch(options, context),
         Command::Export(options) => export::export(options, context),
-        Command::ExportTables(options) => export_tables::export_tables(options, context),
+        Command::ExportTables(options) => export::export_tables(options, context),
         Command::Check(options) => check::check(options, context),
-        Command::Diff(options) => diff::diff(options, context),
+        Command::Diff(options) => check::diff(options, context),
         Command::Eval(options) => eval::eval(options, context),
         Command::Validate { scenarios, no_data } => Ok(validate::validate(scenarios, *no_data, context)),
-        Command::RewardAudit { scenario, sets } => reward_audit::reward_audit(scenario, sets, context),
-        Command::Data { command } => data::data(command, context),
+        Command::RewardAudit { scenario, sets } => validate::reward_audit(scenario, sets, context),
+        Command::Data { command } => init::data(command, context),
         Command::Traj { command } => traj::traj(command, context),
         Command::ServeEnvs(options) => serve_envs::serve_envs(options, context),
         Command::Init(options) => init::init(options, context),
         Command::List { what } => Ok(list::list(*what, context)),
-        Command::Explain { path } => explain::explain(path.as_deref().unwrap_or(""), context),
+        Command::Explain { path } => list::explain(path.as_deref().unwrap_or(""), context),
         Command::Grow(options) => grow::run(options, context),
         Command::New(options) => new::new(options, context),
     }

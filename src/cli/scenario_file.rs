@@ -49,7 +49,10 @@ pub fn is_sweep(path: &Path) -> bool {
 /// What may have been meant by a path that is no file.
 fn help(path: &Path) -> String {
     if path.is_dir() {
-        return format!("it is a folder; give one of its files: {}", listed(&scenarios_in(&[path])));
+        return format!(
+            "it is a folder; give one of its files: {}",
+            listed(&scenarios_in(&[path]))
+        );
     }
     // A device or a pipe may never end, or never begin.
     if path.exists() {
@@ -81,7 +84,11 @@ fn stem(path: &Path) -> String {
 /// The first of them.
 fn listed(files: &[PathBuf]) -> String {
     const NAMED: usize = 8;
-    let mut names: Vec<String> = files.iter().take(NAMED).map(|file| file.display().to_string()).collect();
+    let mut names: Vec<String> = files
+        .iter()
+        .take(NAMED)
+        .map(|file| file.display().to_string())
+        .collect();
     match files.len() {
         0 => names.push("none".into()),
         1..=NAMED => {}

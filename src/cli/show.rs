@@ -1,4 +1,4 @@
-//! `show`: the summary of a run again.
+//! `runs`: what was run, how far it came and what it reached; `show`: the summary of one again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::named::{Named, held_run, way_on};
 use super::rejection::Rejection;
-use super::{Context, Outcome, ShowOptions, sweep};
+use super::{Context, Outcome, RunsOptions, ShowOptions, sweep};
 use crate::keep::NetworkShelf;
 use crate::network::{SeedHistory, SeedMeasures};
-use crate::record::{ListedState, RunEntry};
-use crate::report::{Feed, run_results, summary};
-use crate::telemetry::RunFinished;
+use crate::record::{ListedState, RunEntry, list_runs, runs_root};
+use crate::report::{Feed, run_results, runs_table, summary};
+use crate::telemetry::{RunFinished, Timestamp};
 
 /// A run for programs to read.
 #[derive(Serialize)]
@@ -135,4 +135,29 @@ fn standing(entry: &RunEntry) -> String {
         state => format!("it is {}{rounds}", state.name()),
     };
     format!("the run has not ended: {state}\n\n")
+}
+
+/// Lists the runs of a folder, the newest first.
+pub fn runs(options: &RunsOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let root = runs_root(options.out.as_deref());
+    let mut runs = match list_runs(&root) {
+        Ok(runs) => runs,
+        // Nothing was run yet.
+        Err(_) if options.out.is_none() && !root.exists() => Vec::new(),
+        Err(error) => return Err(format!("cannot list the runs in {error}").into()),
+    };
+    runs.retain(|run| options.tags.iter().all(|tag| run.tags.contains(tag)));
+    let printer = context.printer;
+    if context.global.json {
+        return Ok(printer.show_json(&runs));
+    }
+    if runs.is_empty() {
+        let tagged = match &options.tags[..] {
+            [] => String::new(),
+            tags => format!(" tagged {}", tags.join(" and ")),
+        };
+        printer.note(format_args!("there is no run{tagged} in {}", root.display()));
+        return Ok(Outcome::Done);
+    }
+    Ok(printer.show(runs_table(&runs, printer.width(), Timestamp::now())))
 }

@@ -15,8 +15,8 @@ use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::report::{merged, plan_table, sweep_text, write_sweep};
 use crate::sweep::{
-    Collected, FolderError, Plan, Planned, Results, Shard, SweepFolder, Trial, TrialEnd, WorkOptions, plan,
-    try_again, try_misplaced_again, work,
+    Collected, FolderError, Plan, Planned, Results, Shard, SweepFolder, Trial, TrialEnd, WorkOptions, plan, try_again,
+    try_misplaced_again, work,
 };
 use launch::launch;
 use status::status;

@@ -11,9 +11,7 @@ use super::{Context, Outcome};
 use crate::engine::{Prepared, read_scenario};
 use crate::health::AtPath;
 use crate::inspect::{DiffKind, Extent, diff};
-use crate::record::{
-    ListedState, RESOLVED_FILE, Recording, RunDirectory, RunEntry, TrajectoryPlugin, find_run,
-};
+use crate::record::{ListedState, RESOLVED_FILE, Recording, RunDirectory, RunEntry, TrajectoryPlugin, find_run};
 use crate::run::{StopRequest, StopSignal};
 use crate::storage::{self, sync_folder_of};
 use crate::trajectory::{FOLDER, FORCED, MANIFEST_FILE, Manifest, SegmentFinish, TrajectorySet};

@@ -181,8 +181,9 @@ fn a_log_file_of_the_user_s_takes_the_place_of_the_run_s() {
 
 #[test]
 fn the_environment_turns_mixed_precision_off_over_all_flags() {
-    let dry =
-        |flags: &str, word| ended(command(&format!("run --dry-run --set training.amp=bf16 {flags}")).env("SIMIC_ENGINE_AMP", word));
+    let dry = |flags: &str, word| {
+        ended(command(&format!("run --dry-run --set training.amp=bf16 {flags}")).env("SIMIC_ENGINE_AMP", word))
+    };
     assert_eq!(
         json(&succeeds(&dry("--json", "off")))["scenario"]["training"]["amp"],
         "off"
