@@ -16,7 +16,7 @@ from .errors import EngineError
 
 
 class Trajectories:
-    """A set of trajectories, as ``run.trajectories`` and ``simic-engine traj from-run`` write it.
+    """A set of trajectories, as ``run.trajectories`` writes it.
 
     Iterating gives a dictionary for each segment, an unbroken stretch of one env's episode: arrays with a row a step, and
     what belongs to the segment as a whole. ``docs/reference/trajectories.md`` says what is in them. A round is read at a time,

@@ -23,7 +23,7 @@ pub fn check(options: &CheckRunOptions, context: &Context) -> Result<Outcome, Re
     let shown = context.printer.show_either(&found, || table(&found));
     Ok(shown.unless_done(match found.verdict {
         CheckVerdict::Sound => Outcome::Done,
-        CheckVerdict::Resumable => Outcome::Damaged,
+        CheckVerdict::Resumable => Outcome::Found,
         CheckVerdict::Usable => Outcome::OnlyUsable,
         CheckVerdict::Useless => Outcome::Useless,
     }))
@@ -107,6 +107,6 @@ pub fn diff(options: &DiffOptions, context: &Context) -> Result<Outcome, Rejecti
     });
     Ok(shown.unless_done(match found.differences.is_empty() {
         true => Outcome::Done,
-        false => Outcome::Different,
+        false => Outcome::Found,
     }))
 }

@@ -9,7 +9,7 @@ use crate::growth::SlotId;
 use crate::report::{Table, wrapped};
 use crate::scenario::{
     self, Catalog, Entry, Explanation, HostChoice, HostName, HostOutline, Scenario, TRAINING_PRESETS,
-    TaskPreset, TaskSpec, TrainingPreset, UnknownField, data_forms, host_families, reward_forms,
+    TaskPreset, TaskSpec, UnknownField, data_forms, host_families, reward_forms,
 };
 use crate::sweep::SweepFile;
 use crate::telemetry::{Detectors, Payload};

@@ -25,7 +25,7 @@ pub use inspect::{CheckRunOptions, DiffOptions};
 pub use run::{ProgressStyle, ResumeOptions, RunOptions, ServeOptions};
 pub use runs::{ReportOptions, RunsOptions, ShowOptions, WatchOptions};
 pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
-pub use traj::{SetOptions, TrajCommand};
+pub use traj::TrajCommand;
 
 /// Trains networks that grow while they train.
 #[derive(Clone, Debug, Parser)]
@@ -218,7 +218,7 @@ pub enum Command {
     #[command(after_help = data::INIT_EXAMPLES)]
     Init(CheckOptions),
     /// Look at data sets on disk.
-    #[command(after_help = data::DATA_EXAMPLES)]
+    #[command(after_help = data::CHECK_EXAMPLES)]
     Data {
         #[command(subcommand)]
         command: DataCommand,

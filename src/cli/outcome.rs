@@ -10,12 +10,9 @@ use crate::telemetry::RecordFails;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// An audited reward pays for something else than growth.
-    Exploitable,
-    /// Two runs that were compared differ.
-    Different,
-    /// A run or sweep that was checked is damaged, but can be resumed.
-    Damaged,
+    /// What was looked for was found: an audited reward pays for something else than growth, two runs differ, a run or sweep is
+    /// damaged, but can be resumed.
+    Found,
     /// It cannot be resumed, but what is left of it can be used.
     OnlyUsable,
     /// It is unusable.
@@ -56,7 +53,7 @@ impl Outcome {
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::Exploitable | Self::Different | Self::Damaged => 1,
+            Self::Found => 1,
             Self::Rejected => 2,
             Self::Failed => 3,
             Self::Halted => 4,

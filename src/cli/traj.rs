@@ -1,34 +1,24 @@
-//! `traj`: what sets of trajectories hold, whether they are whole, and sets of runs that recorded none.
+//! `traj`: what sets of trajectories hold, and whether they are whole.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::named::held_run;
-use super::options::{SetOptions, TrajCommand};
+use super::options::TrajCommand;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
-use crate::engine::{Prepared, read_scenario};
-use crate::health::AtPath;
-use crate::inspect::{DiffKind, Extent, diff};
-use crate::record::{ListedState, RESOLVED_FILE, Recording, RunDirectory, RunEntry, TrajectoryPlugin, find_run};
-use crate::run::{StopRequest, StopSignal};
-use crate::storage::{self, sync_folder_of};
-use crate::trajectory::{FOLDER, FORCED, MANIFEST_FILE, Manifest, SegmentFinish, TrajectorySet};
-
-/// The run that is played once more.
-const AGAIN: &str = "again";
+use crate::record::{RESOLVED_FILE, find_run};
+use crate::trajectory::{FORCED, MANIFEST_FILE, Manifest, SegmentFinish, TrajectorySet};
 
 /// Does what the subcommand says.
 pub fn traj(command: &TrajCommand, context: &Context) -> Result<Outcome, Rejection> {
     match command {
-        TrajCommand::Info(options) => {
-            let set = find(&options.run, options.out.as_deref())?;
+        TrajCommand::Info { run, out } => {
+            let set = find(run, out.as_deref())?;
             let info = Info::of(&set)?;
             Ok(context.printer.show_either(&info, || info.text()))
         }
         TrajCommand::Check { sources, out } => check(sources, out.as_deref(), context),
-        TrajCommand::FromRun { source, output } => from_run(source, output, context),
     }
 }
 
@@ -134,80 +124,4 @@ fn check(names: &[PathBuf], out: Option<&Path>, context: &Context) -> Result<Out
     Ok(context.printer.show_either(&infos, || {
         format!("ok: {steps} steps in {segments} segments of {} sets\n", infos.len())
     }))
-}
-
-/// Plays a run once more, in a folder beside the output that is taken away again, and keeps its trajectories if all events came
-/// again.
-fn from_run(options: &SetOptions, output: &Path, context: &Context) -> Result<Outcome, Rejection> {
-    let run = held_run(find_run(&options.run, options.out.as_deref())?)?;
-    if RunEntry::read(&run).state != ListedState::Completed {
-        let run = run.display();
-        return Err(format!("{run} has not ended: resume it, so that there is a whole to compare with").into());
-    }
-    if TrajectorySet::open(&run).is_ok() {
-        return Err(format!("{} has recorded its trajectories: they are in {FOLDER}", run.display()).into());
-    }
-    if output.try_exists().at(output)? {
-        return Err(format!("{} is there already", output.display()).into());
-    }
-    let resolved = run.join(RESOLVED_FILE);
-    let file = read_scenario(&resolved)?;
-    let prepared = Prepared::past(&resolved.display().to_string(), file, &[], &context.catalog)?;
-    let mut name = output.file_name().unwrap_or_default().to_owned();
-    name.push(".playing");
-    let beside = output.with_file_name(name);
-    match RunDirectory::is_claimed(&beside.join(AGAIN)) {
-        // What a process has left that was killed.
-        Some(false) => std::fs::remove_dir_all(&beside).at(&beside)?,
-        Some(true) => return Err(format!("another process plays the run, in {}", beside.display()).into()),
-        None => {}
-    }
-    // Another process may have begun just now: it has what it creates.
-    if let Some(parent) = beside.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        storage::create_dir_all(parent).at(parent)?;
-    }
-    storage::create_dir(&beside).at(&beside)?;
-    let kept = played_once_more(&run, &prepared, &beside, output, context);
-    let removed = std::fs::remove_dir_all(&beside).at(&beside);
-    if let Some(request) = kept? {
-        return Ok(Outcome::Stopped(request));
-    }
-    removed?;
-    Ok(context.printer.show(format_args!("written to {}\n", output.display())))
-}
-
-/// Plays what `run` played, in a folder of `beside`, and moves the trajectories to `output`; gives why it was stopped, if it was.
-fn played_once_more(
-    run: &Path,
-    prepared: &Prepared,
-    beside: &Path,
-    output: &Path,
-    context: &Context,
-) -> Result<Option<StopRequest>, Rejection> {
-    let stop = context.heeded_stop()?;
-    let recording = Recording {
-        log: context.log.clone(),
-        id: Some(AGAIN.into()),
-        ..Recording::under(beside.to_path_buf())
-    };
-    // Beside the scenario, so that all events may be the same.
-    let engine = context.engine().with(TrajectoryPlugin).recording(recording);
-    let mut engine = engine.build(prepared)?;
-    engine.world_mut().insert_resource::<StopSignal>(stop.clone());
-    let report = engine.play();
-    drop(engine);
-    if let Some(request) = stop.requested() {
-        return Ok(Some(request));
-    }
-    report.into_result().map_err(Rejection::failed)?;
-    let again = beside.join(AGAIN);
-    let found = diff(run, &again, &[DiffKind::Events], Extent::First)?;
-    if let Some(difference) = found.differences.first() {
-        return Err(Rejection::failed(format_args!(
-            "this build does not repeat the run, so nothing is written\n{difference}"
-        )));
-    }
-    storage::rename(&again.join(FOLDER), output).at(output)?;
-    sync_folder_of(output).at(output)?;
-    Ok(None)
 }

@@ -11,8 +11,8 @@ use crate::engine::Prepared;
 use crate::report::{audit_text, exploited};
 use crate::reward::audit;
 use crate::run;
-use crate::scenario::ProblemRow;
-use crate::sweep::{Plan, plan};
+use crate::scenario::{Loaded, ProblemRow, Report};
+use crate::sweep::plan;
 
 /// The verdict on one file, for programs to read.
 #[derive(Serialize)]
@@ -26,32 +26,18 @@ struct ValidateResult {
 }
 
 /// A file without errors.
-enum Sound {
-    Scenario(Box<Prepared>),
-    Sweep(Box<Plan>),
+struct Sound {
+    /// Of a scenario.
+    warnings: Option<Report>,
+    /// What it plays.
+    told: String,
 }
 
 /// Checks every file, and unless `no_data` asks for less, the data and devices that it names; each good one gets a line on
 /// stdout, each bad one its problems on stderr. With `--json` all of it is one list on stdout.
 pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome {
-    let catalog = match no_data {
-        true => context.catalog.without_images(),
-        false => context.catalog.clone(),
-    };
-    let load = |path: &Path| -> Result<Sound, Rejection> {
-        if scenario_file::is_sweep(path) {
-            return Ok(Sound::Sweep(Box::new(plan(path, &catalog)?.plan)));
-        }
-        let prepared = scenario_file::load(path, &[], &catalog, &context.surroundings.input)?;
-        if !no_data {
-            check_place(path, &prepared, context)?;
-        }
-        Ok(Sound::Scenario(Box::new(prepared)))
-    };
-    let checked: Vec<_> = files
-        .iter()
-        .map(|path| (path.as_path(), load(path.as_path())))
-        .collect();
+    let checked = files.iter().map(|path| (path.as_path(), load(path, no_data, context)));
+    let checked: Vec<_> = checked.collect();
     let shown = if context.global.json {
         let verdicts: Vec<ValidateResult> = checked.iter().map(|(path, result)| verdict(path, result)).collect();
         context.printer.show_json(&verdicts)
@@ -65,6 +51,27 @@ pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome 
     }
 }
 
+fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejection> {
+    let catalog = match no_data {
+        true => context.catalog.without_images(),
+        false => context.catalog.clone(),
+    };
+    if scenario_file::is_sweep(path) {
+        let trials = plan(path, &catalog)?.plan.trials.len();
+        let told = format!("a sweep of {trials} trials");
+        return Ok(Sound { warnings: None, told });
+    }
+    let prepared = scenario_file::load(path, &[], &catalog, &context.surroundings.input)?;
+    if !no_data {
+        check_place(path, &prepared, context)?;
+    }
+    let Loaded { scenario, task, warnings, .. } = prepared.loaded;
+    let (run, steps) = (&scenario.run, task.max_steps);
+    let told = format!("{} with {} envs, {} rounds of {steps} steps", task.name, run.n_envs, run.rounds);
+    let warnings = Some(warnings).filter(|warnings| !warnings.problems.is_empty());
+    Ok(Sound { warnings, told })
+}
+
 /// What a run of the scenario would find at its start.
 fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<(), Rejection> {
     let engine = context
@@ -76,38 +83,20 @@ fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<()
 }
 
 fn print(path: &Path, result: &Result<Sound, Rejection>, context: &Context) -> Outcome {
-    let (printer, is_quiet) = (context.printer, context.global.quiet);
-    let loaded = match result {
-        Ok(Sound::Scenario(prepared)) => &prepared.loaded,
-        Ok(Sound::Sweep(_)) if is_quiet => return Outcome::Done,
-        Ok(Sound::Sweep(plan)) => {
-            let trials = plan.trials.len();
-            return printer.show(format_args!("{}: ok, a sweep of {trials} trials\n", path.display()));
-        }
-        Err(rejection) => return rejection.print(printer),
+    let Sound { warnings, told } = match result {
+        Ok(sound) => sound,
+        Err(rejection) => return rejection.print(context.printer),
     };
-    if !loaded.warnings.problems.is_empty() {
-        printer.report(&loaded.warnings);
-    }
-    if is_quiet {
-        Outcome::Done
-    } else {
-        let run = &loaded.scenario.run;
-        printer.show(format_args!(
-            "{}: ok, {} with {} envs, {} rounds of {} steps\n",
-            path.display(),
-            loaded.task.name,
-            run.n_envs,
-            run.rounds,
-            loaded.task.max_steps
-        ))
+    warnings.iter().for_each(|warnings| context.printer.report(warnings));
+    match context.global.quiet {
+        true => Outcome::Done,
+        false => context.printer.show(format_args!("{}: ok, {told}\n", path.display())),
     }
 }
 
 fn verdict(path: &Path, result: &Result<Sound, Rejection>) -> ValidateResult {
     let (problems, error) = match result {
-        Ok(Sound::Scenario(prepared)) => (prepared.loaded.warnings.rows(), None),
-        Ok(Sound::Sweep(_)) => (Vec::new(), None),
+        Ok(sound) => (sound.warnings.as_ref().map_or_else(Vec::new, Report::rows), None),
         Err(Rejection::Scenario(report)) => (report.rows(), None),
         Err(Rejection::Usage(message) | Rejection::Failed(message)) => (Vec::new(), Some(message.clone())),
     };
@@ -136,5 +125,5 @@ pub fn reward_audit(scenario: &Path, sets: &[String], context: &Context) -> Resu
         audit.mode,
         exploited(failed, &audit)
     ));
-    Ok(shown.unless_done(Outcome::Exploitable))
+    Ok(shown.unless_done(Outcome::Found))
 }

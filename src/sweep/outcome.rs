@@ -245,13 +245,12 @@ pub fn set_damaged_aside(place: &dyn Place, plan: &Plan) -> Result<(), FileError
     Ok(())
 }
 
-/// Lets trials be tried again that have failed by the place alone; how many.
+/// Lets trials be tried again that have failed by the place alone.
 ///
 /// # Errors
 /// A result that can be neither read nor renamed.
-pub fn try_misplaced_again(place: &dyn Place, plan: &Plan) -> Result<usize, FileError> {
+pub fn try_misplaced_again(place: &dyn Place, plan: &Plan) -> Result<(), FileError> {
     let results = Results::read(place)?;
-    let mut count = 0;
     for trial in &plan.trials {
         let failed = results.end(&trial.id).filter(|end| *end == TrialEnd::Failed);
         let failed = failed
@@ -260,10 +259,9 @@ pub fn try_misplaced_again(place: &dyn Place, plan: &Plan) -> Result<usize, File
             .flatten();
         if failed.is_some_and(|result| result.by_place) {
             try_again(place, &trial.id, &results)?;
-            count += 1;
         }
     }
-    Ok(count)
+    Ok(())
 }
 
 /// Writes for good what a trial has scored at a rung: its rolling accuracy, percent; minus infinity of one that has none.

@@ -296,10 +296,7 @@ impl<'a> Worker<'a> {
             });
         };
         (self.tell)(WorkerEvent::Pauses(trial, &reason, pause));
-        let until = self.place.elapsed() + pause;
-        while let Some(left) = self.left(until).filter(|_| !self.stop.is_requested()) {
-            self.place.pause(left.min(PAUSE));
-        }
+        self.pauses(pause, || Ok(true))?;
         Ok(())
     }
 
@@ -320,7 +317,8 @@ impl<'a> Worker<'a> {
             if matches!(ended, Attempt::Done(_)) {
                 self.misplaced.store(0, Ordering::Relaxed);
             }
-            let (reason, end, pause) = match ended {
+            let (mut by_place, mut in_time) = (false, false);
+            let (reason, pause) = match ended {
                 Attempt::Done(training) if segment.is_last => {
                     let result = TrialResult {
                         training: Some(*training),
@@ -341,10 +339,11 @@ impl<'a> Worker<'a> {
                     break;
                 }
                 Attempt::SetBack { reason } => {
+                    by_place = true;
                     let newest = self.player.newest_checkpoint(trial);
                     match lease.content.setbacks.pause_after(newest) {
-                        Some(pause) => (reason, Failed::ByPlace, Some(pause)),
-                        None => (too_often(&reason), Failed::ByPlace, None),
+                        Some(pause) => (reason, Some(pause)),
+                        None => (too_often(&reason), None),
                     }
                 }
                 Attempt::Failed {
@@ -352,10 +351,10 @@ impl<'a> Worker<'a> {
                     timed_out,
                     is_final,
                 } => {
+                    in_time = timed_out;
                     lease.content.failures += 1;
                     let is_tried_again = !is_final && lease.content.failures < chances;
-                    let end = if timed_out { Failed::InTime } else { Failed::Itself };
-                    (reason, end, is_tried_again.then_some(Duration::ZERO))
+                    (reason, is_tried_again.then_some(Duration::ZERO))
                 }
             };
             if !lease.renew()? {
@@ -363,15 +362,15 @@ impl<'a> Worker<'a> {
             }
             if let Some(pause) = pause {
                 (self.tell)(WorkerEvent::Again(trial, &reason));
-                if self.pauses(pause, &lease)? {
+                if self.pauses(pause, || lease.renew())? {
                     continue;
                 }
                 break;
             }
             let result = TrialResult {
                 reason: Some(reason),
-                timed_out: end == Failed::InTime,
-                by_place: end == Failed::ByPlace,
+                timed_out: in_time,
+                by_place,
                 training: self.player.training(trial).ok(),
                 ..self.result(TrialEnd::Failed, lease.attempt(), lease.content.played_s)
             };
@@ -398,21 +397,19 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Whether the trial is still this worker's after a pause, and is to be played.
-    fn pauses(&self, pause: Duration, lease: &Lease) -> Result<bool, WorkError> {
+    /// Whether a pause has passed, in which neither a stop was asked for nor `may_wait` said no.
+    fn pauses(&self, pause: Duration, may_wait: impl Fn() -> Result<bool, FileError>) -> Result<bool, FileError> {
         let until = self.place.elapsed() + pause;
-        while let Some(left) = self.left(until) {
-            if self.stop.is_requested() || !lease.renew()? {
+        loop {
+            let left = until.saturating_sub(self.place.elapsed());
+            if left.is_zero() {
+                return Ok(true);
+            }
+            if self.stop.is_requested() || !may_wait()? {
                 return Ok(false);
             }
             self.place.pause(left.min(PAUSE));
         }
-        Ok(true)
-    }
-
-    /// Time up to a moment that has not come.
-    fn left(&self, until: Duration) -> Option<Duration> {
-        until.checked_sub(self.place.elapsed()).filter(|left| !left.is_zero())
     }
 }
 
@@ -429,14 +426,6 @@ fn too_often(reason: &str) -> String {
          again",
         Setbacks::MOST
     )
-}
-
-/// What a trial fails by.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Failed {
-    Itself,
-    InTime,
-    ByPlace,
 }
 
 #[cfg(test)]

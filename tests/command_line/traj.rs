@@ -1,4 +1,4 @@
-//! Trajectories as a user records, looks at and regenerates them.
+//! Trajectories as a user records them and looks at them.
 
 use std::fs;
 use std::path::Path;
@@ -6,14 +6,12 @@ use std::process::Output;
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use simic_engine::internals::record::RunDirectory;
 use simic_engine::internals::reward::committed_of_parts;
 use simic_engine::internals::scenario::CommittedReward;
 use simic_engine::internals::trajectory::{Segment, TrajectorySet};
 
 use crate::program::{
-    assert_has, copy, copy_of, ends_with, engine_at, events, played, read, refused, reproducible_events, succeeds,
-    tiny, write,
+    assert_has, copy_of, engine_at, events, played, refused, reproducible_events, succeeds, tiny, write,
 };
 
 const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8";
@@ -44,12 +42,6 @@ fn segments(set: &Path) -> Vec<Segment> {
     let set = TrajectorySet::open(set).expect("a set");
     let shards = set.manifest.shards.iter();
     shards.flat_map(|shard| set.read(shard).expect("a shard")).collect()
-}
-
-/// Whether the folder in which a run was played once more is still there.
-fn left_beside(folder: &Path) -> bool {
-    let mut entries = fs::read_dir(folder).expect("a folder").flatten();
-    entries.any(|entry| entry.file_name().to_string_lossy().contains("playing"))
 }
 
 #[test]
@@ -129,37 +121,13 @@ fn rewards_follow_from_their_parts() {
 #[ignore = "long tier"]
 fn a_run_that_recorded_none_is_played_once_more() {
     let place = runs();
-    succeeds(&engine(place.path(), "traj from-run plain -o old.traj"));
+    let again = "run runs/plain/resolved.ron -q --set telemetry.trajectories=true --id again";
+    succeeds(&engine(place.path(), again));
 
-    let bits = |set: &str| format!("{:?}", segments(&place.path().join(set)));
-    assert_eq!(bits("old.traj"), bits("runs/recorded"));
-    let checked = succeeds(&engine(place.path(), "traj check old.traj recorded"));
+    let bits = |run: &str| format!("{:?}", segments(&place.path().join("runs").join(run)));
+    assert_eq!(bits("again"), bits("recorded"));
+    let checked = succeeds(&engine(place.path(), "traj check again recorded"));
     assert_eq!(checked, "ok: 64 steps in 8 segments of 2 sets\n");
-    assert!(!left_beside(place.path()));
-    let again = refused(&engine(place.path(), "traj from-run recorded -o new.traj"));
-    assert_has(&again, &["has recorded its trajectories"]);
-}
-
-#[test]
-fn a_run_that_this_build_does_not_repeat_is_named_by_its_first_difference() {
-    let place = runs();
-    let events = place.path().join("runs/plain/events.jsonl");
-    let waited = read(&events).replacen("\"op\":\"GERMINATE\"", "\"op\":\"WAIT\"", 1);
-    write(&events, waited);
-    // As a process leaves it that plays the run, and then is killed.
-    let again = place.path().join("old.traj.playing/again");
-    fs::create_dir(place.path().join("old.traj.playing")).expect("a folder");
-    copy(&place.path().join("runs/plain"), &again);
-    let claim = RunDirectory::open(&again).and_then(|run| run.claim());
-    let claim = claim.expect("the run is free");
-
-    let busy = refused(&engine(place.path(), "traj from-run plain -o old.traj"));
-    assert_has(&busy, &["another process plays the run"]);
-    drop(claim);
-    let message = ends_with(3, &engine(place.path(), "traj from-run plain -o old.traj"));
-
-    assert_has(&message, &["does not repeat the run", "decision"]);
-    assert!(!place.path().join("old.traj").exists() && !left_beside(place.path()));
 }
 
 #[test]

@@ -16,11 +16,6 @@ Examples:
   simic-engine run photos.ron
   simic-engine init images.npy labels.npy --layout nhwc > arrays.ron
   simic-engine init story.txt > story.ron";
-pub const DATA_EXAMPLES: &str = "\
-Examples:
-  simic-engine data check cifar-10-binary.tar.gz
-  simic-engine data check data/mnist
-  simic-engine data check photos/ --json";
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum DataCommand {
@@ -29,7 +24,7 @@ pub enum DataCommand {
     Check(CheckOptions),
 }
 
-const CHECK_EXAMPLES: &str = "\
+pub const CHECK_EXAMPLES: &str = "\
 Examples:
   simic-engine data check cifar-10-binary.tar.gz
   simic-engine data check data/mnist                   a folder with the four IDX files
