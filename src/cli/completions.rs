@@ -63,7 +63,7 @@ fn words_of(command: &str, argument: &str) -> Option<fn(&str, &Asked) -> Vec<Str
         },
         ("compare", "by") | ("resume", "allowed") => |_, _| field_paths::<Scenario>(),
         (_, "sets") => settings,
-        ("compare" | "check" | "export-tables" | "report" | "resume" | "show", "sources" | "folder" | "run") => {
+        ("compare" | "check" | "export-tables" | "report" | "show", "sources" | "folder" | "run") => {
             |_, asked| [runs(asked), sweeps(asked)].concat()
         }
         (_, SWEEP) => |_, asked| sweeps(asked),

@@ -6,18 +6,20 @@ use super::named::Named;
 use super::rejection::Rejection;
 use super::run::{limit_rounds, play};
 use super::watch::show_while_playing;
-use super::{Context, Outcome, ResumeOptions, sweep};
+use super::{Context, Outcome, ResumeOptions};
 use crate::checkpoint::{PastRun, ResumePoint};
 use crate::engine::Prepared;
 use crate::record::ScenarioFile;
 use crate::scenario::{Catalog, Override};
-use crate::sweep::{Plan, SweepFolder};
 use crate::training::with_environment;
 
 /// Finds the run, checks whether it can be resumed, and plays what is left of it.
 pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
     let path = match Named::find(&options.run, options.out.as_deref())? {
-        Named::Sweep(folder, plan) => return resume_sweep(options, &folder, &plan, context),
+        Named::Sweep(folder, _) => {
+            let sweep = folder.path().display();
+            return Err(format!("{sweep} is a sweep: simic-engine sweep work {sweep} plays what is left of it").into());
+        }
         Named::Run(path) => path,
     };
     let Some((prepared, point)) = prepare(options, &path, &context.catalog)? else {
@@ -34,20 +36,6 @@ pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rej
     limit_rounds(&mut engine, options.until);
     show_while_playing(&mut engine, options.progress, context);
     Ok(play(engine, &Default::default(), context))
-}
-
-fn resume_sweep(
-    options: &ResumeOptions,
-    folder: &SweepFolder,
-    plan: &Plan,
-    context: &Context,
-) -> Result<Outcome, Rejection> {
-    let changes = !options.sets.is_empty() || !options.allowed.is_empty();
-    if changes || options.extend.is_some() || options.until.is_some() || options.from != Default::default() {
-        let message = "a sweep is resumed as it was planned: leave --from, --extend, --until, --set and --allow out";
-        return Err(message.into());
-    }
-    sweep::resume(folder, plan, context)
 }
 
 /// What is left and where it begins; `None` if nothing is.

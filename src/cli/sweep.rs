@@ -58,13 +58,6 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Rejec
     }
 }
 
-/// Runs what is left of a sweep.
-pub(super) fn resume(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, Rejection> {
-    let pace = pace_of(&Pace::default(), plan, context);
-    try_misplaced_again(folder, plan)?;
-    play(folder, plan, &pace, context)
-}
-
 fn open(begun: &Begun) -> Result<(SweepFolder, Plan), Rejection> {
     Ok(SweepFolder::open(&begun.sweep, begun.out.as_deref())?)
 }

@@ -65,9 +65,17 @@ fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejectio
     if !no_data {
         check_place(path, &prepared, context)?;
     }
-    let Loaded { scenario, task, warnings, .. } = prepared.loaded;
+    let Loaded {
+        scenario,
+        task,
+        warnings,
+        ..
+    } = prepared.loaded;
     let (run, steps) = (&scenario.run, task.max_steps);
-    let told = format!("{} with {} envs, {} rounds of {steps} steps", task.name, run.n_envs, run.rounds);
+    let told = format!(
+        "{} with {} envs, {} rounds of {steps} steps",
+        task.name, run.n_envs, run.rounds
+    );
     let warnings = Some(warnings).filter(|warnings| !warnings.problems.is_empty());
     Ok(Sound { warnings, told })
 }

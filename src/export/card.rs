@@ -1,193 +1,132 @@
-//! The card of a network: what it is, what was measured, what it has learnt from and what has grown in it, for programs and people.
+//! The card of a network: what it is, what was measured, what it has learnt from and what has grown in it. `card.json` is for
+//! programs, and `card.md` says the same to people.
 
 use std::fmt::Write;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::compare::statistics::wilson;
 use crate::growth::Topology;
 use crate::hash::sha256;
-use crate::network::{GrownNetwork, Measured, Measures};
+use crate::network::{GrownNetwork, Measured};
 use crate::report::merged;
 use crate::torch::libtorch_version;
 
 const FORMAT: u32 = 1;
+/// The sections for people in their order, and what is to be known of their numbers.
+const SECTIONS: [(&str, &str); 6] = [
+    (
+        "choice",
+        "Beside what else its compute could have been spent on: `grow.json`.",
+    ),
+    (
+        "sizes",
+        "Trainable values and multiply-accumulates of a sample, of the network and of its host alone.",
+    ),
+    (
+        "measures",
+        "Accuracies in percent, with Wilson's 95 % intervals of the samples alone: another training would differ by more. The \
+         network was chosen by the validation part.",
+    ),
+    (
+        "growth",
+        "Contribution: validation accuracy of this network minus that without the seed; Shapley value: the seed's share of what \
+         all of them add together. Percentage points, measured of these weights. Stages with their steps.",
+    ),
+    (
+        "data",
+        "Pixels are read as pixel·scale + offset, channel by channel; classes are in the order of the logits; parts are places in \
+         the training files, where they have none of their own.",
+    ),
+    ("origin", "Rounds are counted from 0."),
+];
+/// Values of a list that people are shown; programs get all.
+const LONGEST: usize = 100;
 
-/// All that is known of a network.
-pub(super) struct Card<'a> {
-    network: &'a GrownNetwork,
-    /// Why it was chosen, where it was compared with others.
-    choice: Option<&'a str>,
-    /// Of `network.safetensors`.
-    sha256: String,
-    /// libtorch's version, with which it was trained or exported.
-    torch: String,
+/// All that is known of a network; `tensors` is the content of `network.safetensors`, `choice` why it was chosen, where it was
+/// compared with others.
+pub(super) fn card(network: &GrownNetwork, tensors: &[u8], choice: Option<&str>) -> Value {
+    let measures = &network.measures;
+    let part = |measured: Option<Measured>| {
+        measured.map(|measured| merged(json!({ "interval": interval(&measured) }), &measured))
+    };
+    let mut card = json!({
+        "format": FORMAT,
+        "sha256": sha256(tensors),
+        // With which it was trained or exported.
+        "torch": libtorch_version(),
+        "sizes": {
+            "parameters": measures.parameters,
+            "macs": measures.macs,
+            "host_parameters": measures.host_parameters,
+            "host_macs": measures.host_macs,
+        },
+        "measures": { "validation": part(measures.validation), "test": part(measures.test) },
+        "data": network.data,
+        "origin": network.origin,
+        "growth": network.growth,
+    });
+    if let Some(choice) = choice {
+        card["choice"] = choice.into();
+    }
+    card
 }
 
-impl<'a> Card<'a> {
-    /// `tensors` is the content of `network.safetensors`.
-    pub(super) fn of(network: &'a GrownNetwork, tensors: &[u8], choice: Option<&'a str>) -> Self {
-        Self {
-            network,
-            choice,
-            sha256: sha256(tensors),
-            torch: libtorch_version(),
+/// The card for people.
+pub(super) fn markdown(network: &GrownNetwork, card: &Value) -> String {
+    let title = if network.has_grown() {
+        "A grown network"
+    } else {
+        "A network"
+    };
+    let mut text = format!("# {title}\n");
+    for (section, note) in SECTIONS {
+        let Some(value) = card.get(section) else { continue };
+        _ = write!(text, "\n## {section}\n\n");
+        match value {
+            Value::Array(seeds) if seeds.is_empty() => text += "No seed was committed.\n",
+            Value::Array(seeds) => {
+                for seed in seeds {
+                    let rows = rows_of(seed, "").into_iter();
+                    let facts: Vec<String> = rows.map(|(name, value)| format!("{name} {value}")).collect();
+                    _ = writeln!(text, "- {}", facts.join("; "));
+                }
+            }
+            Value::Object(_) => {
+                text += "| | |\n| --- | --- |\n";
+                for (name, value) in rows_of(value, "") {
+                    _ = writeln!(text, "| {name} | {value} |");
+                }
+            }
+            value => _ = writeln!(text, "{}", value.as_str().unwrap_or_default()),
         }
+        _ = writeln!(text, "\n{note}");
     }
+    text + "\n" + &scaling(network)
+}
 
-    /// `card.json`.
-    pub(super) fn json(&self) -> String {
-        let measures = &self.network.measures;
-        let part = |measured: Option<Measured>| {
-            measured.map(|measured| merged(json!({ "interval": interval(&measured) }), &measured))
-        };
-        let mut card = json!({
-            "format": FORMAT,
-            "sha256": self.sha256,
-            "torch": self.torch,
-            // Trainable values, and multiply-accumulates of a sample.
-            "sizes": {
-                "parameters": measures.parameters,
-                "macs": measures.macs,
-                "host_parameters": measures.host_parameters,
-                "host_macs": measures.host_macs,
-            },
-            "measures": { "validation": part(measures.validation), "test": part(measures.test) },
-            "data": self.network.data,
-            "origin": self.network.origin,
-            "growth": self.network.growth,
-        });
-        if let Some(choice) = self.choice {
-            card["choice"] = choice.into();
-        }
-        format!("{card:#}\n")
-    }
+/// The values of an object by their names, those of objects in it behind the names of these.
+fn rows_of(value: &Value, at: &str) -> Vec<(String, String)> {
+    let Value::Object(fields) = value else {
+        return vec![(at.trim_start().into(), shown(value, ", "))];
+    };
+    let fields = fields.iter();
+    fields
+        .flat_map(|(name, value)| rows_of(value, &format!("{at} {name}")))
+        .collect()
+}
 
-    pub(super) fn markdown(&self) -> String {
-        let Measures {
-            validation,
-            test,
-            parameters,
-            macs,
-            host_parameters,
-            host_macs,
-        } = self.network.measures;
-        let (title, host) = match self.network.has_grown() {
-            true => ("A grown network", "the host that it has grown from"),
-            false => ("A network", "its host alone"),
-        };
-        let mut text = format!(
-            "# {title}\n\n| | network | {host} |\n| --- | --- | --- |\n\
-             | parameters | {parameters} | {host_parameters} |\n\
-             | multiply-accumulates of a sample | {macs} | {host_macs} |\n\n\
-             ## Accuracy\n\n| part | accuracy | 95 % interval | loss | samples |\n| --- | --- | --- | --- | --- |\n"
-        );
-        measured_row(&mut text, "validation, by which it was chosen", validation);
-        measured_row(&mut text, "test", test);
-        text += "\nIntervals are Wilson's, of the samples alone: another training would differ by more.\n";
-        if let Some(choice) = self.choice {
-            _ = writeln!(
-                text,
-                "\nBeside what else its compute could have been spent on (`grow.json`): {choice}."
-            );
+fn shown(value: &Value, separator: &str) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::String(text) => code(text),
+        Value::Array(values) if values.len() > LONGEST => format!("{} values, in `card.json`", values.len()),
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(|value| shown(value, " ")).collect();
+            values.join(separator)
         }
-        self.add_data(&mut text);
-        self.add_growth(&mut text);
-        self.add_origin(&mut text);
-        text
-    }
-
-    fn add_data(&self, text: &mut String) {
-        let data = &self.network.data;
-        _ = write!(
-            text,
-            "\n## Data\n\nTask {}, data set {}, blake3 `{}`.\n",
-            code(&data.task),
-            code(&data.name),
-            data.hash
-        );
-        if !data.scale.is_empty() {
-            _ = writeln!(
-                text,
-                "Pixels, 0 to 255, are read as pixel·scale + offset, channel by channel: scale {:?}, offset {:?}.",
-                data.scale, data.offset
-            );
-        }
-        text.push_str(&scaling(self.network));
-        if !data.classes.is_empty() {
-            let classes: Vec<String> = data.classes.iter().map(|class| code(class)).collect();
-            _ = writeln!(text, "Classes in the order of the logits: {}.", classes.join(", "));
-        }
-        for (part, places) in [("validation", &data.validation), ("test", &data.test)] {
-            _ = match places {
-                Some(places) => writeln!(
-                    text,
-                    "The {part} part are {} samples of the training files; `card.json` has their places.",
-                    places.len()
-                ),
-                None => writeln!(text, "The {part} part is in files of its own."),
-            };
-        }
-    }
-
-    fn add_growth(&self, text: &mut String) {
-        if self.network.growth.is_empty() {
-            text.push_str("\n## Growth\n\nNo seed was committed.\n");
-            return;
-        }
-        text.push_str("\n## Seeds\n\n");
-        text.push_str(
-            "| slot | blueprint | parameters | contribution | Shapley value | stages, by step |\n\
-             | --- | --- | --- | --- | --- | --- |\n",
-        );
-        for seed in &self.network.growth {
-            let stages: Vec<String> = seed
-                .stages
-                .iter()
-                .map(|(stage, step)| format!("{step} {}", stage.name()))
-                .collect();
-            let points = |value: Option<f64>| value.map_or_else(|| "-".into(), |points| format!("{points:+.2}"));
-            let stages = match seed.was_there() {
-                true => "there from the first step on".into(),
-                false => stages.join(", "),
-            };
-            _ = writeln!(
-                text,
-                "| {} | {} | {} | {} | {} | {} |",
-                seed.slot,
-                code(&seed.blueprint),
-                seed.parameters,
-                points(seed.measures.map(|measures| measures.contribution)),
-                points(seed.measures.and_then(|measures| measures.shapley)),
-                stages
-            );
-        }
-        text.push_str(
-            "\nContribution: validation accuracy of this network minus that without the seed; Shapley value: the seed's share \
-             of what all of them add together. Percentage points, measured of these weights.\n",
-        );
-    }
-
-    fn add_origin(&self, text: &mut String) {
-        let origin = &self.network.origin;
-        let run = origin
-            .run
-            .as_deref()
-            .map_or_else(|| "a run in memory".into(), |run| format!("run {}", code(run)));
-        _ = write!(
-            text,
-            "\n## Origin\n\nsimic-engine {}, {run}, scenario {} (blake3 `{}`), seed {}, round {}, env {}: {} steps, {} \
-             rollbacks. Exported with torch {}.\n",
-            code(&origin.engine),
-            code(&origin.scenario),
-            origin.scenario_hash,
-            origin.seed,
-            u64::from(origin.round) + 1,
-            origin.env,
-            origin.steps,
-            origin.rollbacks,
-            self.torch
-        );
+        Value::Number(number) if number.is_f64() => format!("{:.4}", number.as_f64().unwrap_or(f64::NAN)),
+        value => value.to_string(),
     }
 }
 
@@ -212,21 +151,6 @@ pub(super) fn scaling(network: &GrownNetwork) -> String {
              an image of\nPIL to that as the engine does with files: upright, its central square, scaled.\n"
         ),
     }
-}
-
-fn measured_row(text: &mut String, part: &str, measured: Option<Measured>) {
-    let Some(measured) = measured else {
-        _ = writeln!(text, "| {part} | not measured | | | |");
-        return;
-    };
-    let [low, high] = interval(&measured);
-    _ = writeln!(
-        text,
-        "| {part} | {:.2} % | {low:.2} to {high:.2} | {} | {} |",
-        measured.accuracy,
-        measured.loss.map_or_else(|| "-".into(), |loss| format!("{loss:.4}")),
-        measured.samples
-    );
 }
 
 /// A name that others gave, as Markdown shows it unchanged; in a table as well.

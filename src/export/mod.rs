@@ -17,7 +17,7 @@ use crate::health::{AtPath, FileError};
 use crate::network::{GrownNetwork, NetworkError};
 use crate::storage::{read_dir, replace_folder};
 use crate::torch::{Backend, TorchError};
-use card::Card;
+use card::{card, markdown};
 use python::Names;
 
 pub use policy::export_policy;
@@ -74,12 +74,12 @@ pub fn export_network(network: &GrownNetwork, kept: Vec<u8>, choice: Option<&str
     network.build(Backend::CPU)?;
     let names = Names::of(&network.graph);
     let tensors = tensors::encode(network, &names)?;
-    let card = Card::of(network, &tensors, choice);
+    let card = card(network, &tensors, choice);
     Ok(vec![
         ("network.py", python::network_py(network, &names).into_bytes()),
         ("network.safetensors", tensors),
-        ("card.json", card.json().into_bytes()),
-        ("card.md", card.markdown().into_bytes()),
+        ("card.json", format!("{card:#}\n").into_bytes()),
+        ("card.md", markdown(network, &card).into_bytes()),
         ("kept.safetensors", kept),
     ])
 }

@@ -162,7 +162,7 @@ fn automatic_device() -> &'static str {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct ResumeOptions {
-    /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
+    /// The run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
     /// Checkpoint to resume from: last, best, or the number of rounds played by then; what was recorded after it is
     /// moved aside.
