@@ -1,6 +1,7 @@
 //! `list` and `explain`: what this build knows.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::output::Printer;
 use super::rejection::Rejection;
@@ -12,7 +13,7 @@ use crate::scenario::{
     TaskPreset, TaskSpec, UnknownField, data_forms, host_families, reward_forms,
 };
 use crate::sweep::SweepFile;
-use crate::telemetry::{Detectors, Payload};
+use crate::telemetry::Payload;
 
 /// Prints one of the lists.
 pub fn list(what: ListWhat, context: &Context) -> Outcome {
@@ -33,9 +34,15 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
             print(&forms, &["data", "what it is", "tasks"], rows, printer)
         }
         ListWhat::Hosts => {
-            let hosts = host_rows(catalog);
+            // Families first, as a scenario writes them, then names.
+            let families = host_families().into_iter().map(|family| host_row(family, None));
+            let named = catalog.hosts.entries().into_iter().map(|entry| {
+                let choice = HostChoice::Named(HostName(entry.name.clone()));
+                host_row(entry, catalog.hosts.outline(&choice, CLASSES, None).ok())
+            });
+            let (hosts, rows): (Vec<Value>, Vec<_>) = families.chain(named).unzip();
             let head = ["host", "size", "ops", "widths", "slots", "what it is"];
-            print(&hosts, &head, hosts.iter().map(HostRow::cells), printer)
+            print(&hosts, &head, rows, printer)
         }
         ListWhat::Blueprints => {
             let rows = catalog.blueprints.iter().map(|blueprint| {
@@ -59,11 +66,15 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
         ListWhat::Controllers => print_entries(&catalog.controllers, printer),
         ListWhat::Networks => print_entries(&catalog.nets, printer),
         ListWhat::Presets => {
-            let presets = presets();
-            printer.show_either(&presets, || {
-                let paragraphs = presets.iter().map(|preset| preset.paragraph(printer.width()));
-                paragraphs.collect::<String>()
-            })
+            let presets = TRAINING_PRESETS.iter().map(|preset| {
+                let values = preset.values.get_ron().split_whitespace().collect::<Vec<_>>().join(" ");
+                let lines = wrapped(&values, printer.width() - 4).replace('\n', "\n    ");
+                let paragraph = format!("preset: \"{}\"\n    {lines}\n", preset.name);
+                let row = json!({ "field": "preset", "name": preset.name, "values": values });
+                (row, paragraph)
+            });
+            let (presets, paragraphs): (Vec<Value>, String) = presets.unzip();
+            printer.show_either(&presets, || paragraphs)
         }
         ListWhat::Events => {
             let rows = Payload::CATALOGUE.iter();
@@ -71,17 +82,21 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
             print(&Payload::CATALOGUE, &["event", "what it says"], rows, printer)
         }
         ListWhat::Detectors => {
-            let detectors = detectors(&context.names.detectors);
-            let rows = detectors.iter().map(|row| {
-                let condition = format!("{} {}", row.comparison, row.threshold);
-                vec![
-                    row.name.clone(),
-                    row.severity.into(),
-                    condition,
-                    row.window.to_string(),
-                    format!("{}: {}", row.summary, row.remedy),
-                ]
+            let detectors = &context.names.detectors;
+            let rows = detectors.parts().zip(detectors.iter());
+            let rows = rows.map(|((name, detector), (_, summary))| {
+                let (severity, remedy) = (detector.severity.name(), &detector.remedy);
+                let (sign, threshold, window) =
+                    (detector.comparison.sign(), detector.threshold, detector.window.max(1));
+                let value = json!({
+                    "name": name, "severity": severity, "comparison": sign, "threshold": threshold, "window": window,
+                    "summary": summary, "remedy": remedy,
+                });
+                let (condition, told) = (format!("{sign} {threshold}"), format!("{summary}: {remedy}"));
+                let cells = vec![name.into(), severity.into(), condition, window.to_string(), told];
+                (value, cells)
             });
+            let (detectors, rows): (Vec<Value>, Vec<_>) = rows.unzip();
             let head = [
                 "detector",
                 "severity",
@@ -117,60 +132,6 @@ fn print_entries(entries: &[Entry], printer: &Printer) -> Outcome {
     print(&entries, &["name", "what it is"], rows, printer)
 }
 
-/// A rule that looks for anomalies.
-#[derive(Serialize)]
-struct DetectorRow {
-    name: String,
-    severity: &'static str,
-    comparison: &'static str,
-    threshold: f64,
-    window: u32,
-    summary: String,
-    remedy: String,
-}
-
-fn detectors(registered: &Detectors) -> Vec<DetectorRow> {
-    let summaries = registered.iter().map(|(_, summary)| summary.to_owned());
-    let rows = registered
-        .parts()
-        .zip(summaries)
-        .map(|((name, detector), summary)| DetectorRow {
-            name: name.into(),
-            severity: detector.severity.name(),
-            comparison: detector.comparison.sign(),
-            threshold: detector.threshold,
-            window: detector.window.max(1),
-            summary,
-            remedy: detector.remedy.clone(),
-        });
-    rows.collect()
-}
-
-/// Values under a name, and the field that the name is given to.
-#[derive(Serialize)]
-struct Preset {
-    field: &'static str,
-    name: &'static str,
-    /// RON, on one line.
-    values: String,
-}
-
-impl Preset {
-    fn paragraph(&self, width: usize) -> String {
-        let values = wrapped(&self.values, width - 4).replace('\n', "\n    ");
-        format!("{}: \"{}\"\n    {values}\n", self.field, self.name)
-    }
-}
-
-fn presets() -> Vec<Preset> {
-    let presets = TRAINING_PRESETS.iter().map(|preset| Preset {
-        field: "preset",
-        name: &preset.name,
-        values: preset.values.get_ron().split_whitespace().collect::<Vec<_>>().join(" "),
-    });
-    presets.collect()
-}
-
 fn task_row(task: &TaskPreset, catalog: &Catalog) -> Vec<String> {
     let spec = &task.spec;
     let host = catalog.hosts.outline(&spec.host, spec.classes, None).ok();
@@ -190,68 +151,28 @@ fn task_row(task: &TaskPreset, catalog: &Catalog) -> Vec<String> {
 /// Classes for which parameters are listed.
 const CLASSES: i64 = 10;
 
-/// A host as a scenario may choose it.
-#[derive(Serialize)]
-struct HostRow {
-    name: String,
-    summary: String,
-    /// Absent for a family: its fields decide.
-    #[serde(flatten)]
-    size: Option<HostSize>,
-}
-
-#[derive(Serialize)]
-struct HostSize {
-    /// With ten classes.
-    parameters: u64,
-    ops: usize,
-    /// Channels of the images, and along the line.
-    widths: String,
-    /// In the order in which they are executed.
-    slots: Vec<SlotId>,
-}
-
-impl HostRow {
-    fn cells(&self) -> Vec<String> {
-        let mut cells = vec![self.name.clone()];
-        if let Some(size) = &self.size {
-            let ends = match size.slots.as_slice() {
-                [first, .., last] => format!("{} slots {first}..{last}", size.slots.len()),
-                [only] => format!("slot {only}"),
-                [] => "no slots".into(),
-            };
-            cells.extend([
-                format!("{} parameters", size.parameters),
-                format!("{} ops", size.ops),
-                size.widths.clone(),
-                ends,
-            ]);
-        } else {
-            cells.extend(["by its fields".into(), String::new(), String::new(), String::new()]);
-        }
-        cells.push(self.summary.clone());
-        cells
-    }
-}
-
-/// Families first, as a scenario writes them, then names.
-fn host_rows(catalog: &Catalog) -> Vec<HostRow> {
-    let families = host_families().into_iter().map(|Entry { name, summary }| HostRow {
-        name,
-        summary,
-        size: None,
+/// A host as a scenario may choose it, for programs, and as cells; without its size the fields of a family decide.
+fn host_row(Entry { name, summary }: Entry, host: Option<HostOutline>) -> (Value, Vec<String>) {
+    let Some(host) = host else {
+        let value = json!({ "name": name, "summary": summary });
+        let nothing = String::new;
+        return (
+            value,
+            vec![name, "by its fields".into(), nothing(), nothing(), nothing(), summary],
+        );
+    };
+    let slots: Vec<SlotId> = host.by_depth().map(|place| place.slot).collect();
+    let ends = match slots.as_slice() {
+        [first, .., last] => format!("{} slots {first}..{last}", slots.len()),
+        [only] => format!("slot {only}"),
+        [] => "no slots".into(),
+    };
+    let (parameters, ops, widths) = (host.parameters, host.ops, host.widths());
+    let value = json!({
+        "name": name, "summary": summary, "parameters": parameters, "ops": ops, "widths": widths, "slots": slots,
     });
-    let named = catalog.hosts.entries().into_iter().map(|Entry { name, summary }| {
-        let choice = HostChoice::Named(HostName(name.clone()));
-        let size = catalog.hosts.outline(&choice, CLASSES, None).ok().map(|host| HostSize {
-            parameters: host.parameters,
-            ops: host.ops,
-            widths: host.widths(),
-            slots: host.by_depth().map(|place| place.slot).collect(),
-        });
-        HostRow { name, summary, size }
-    });
-    families.chain(named).collect()
+    let size = format!("{parameters} parameters");
+    (value, vec![name, size, format!("{ops} ops"), widths, ends, summary])
 }
 
 fn slots(spec: &TaskSpec) -> String {
