@@ -24,7 +24,7 @@ pub use grow::GrowOptions;
 pub use inspect::{CheckRunOptions, DiffOptions};
 pub use run::{ProgressStyle, ResumeOptions, RunOptions, ServeOptions};
 pub use runs::{ReportOptions, RunsOptions, ShowOptions, WatchOptions};
-pub use sweep::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
+pub use sweep::{Begun, PlayOptions, SweepCommand, SweepOptions};
 pub use traj::TrajCommand;
 
 /// Trains networks that grow while they train.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use super::options::{Begun, Pace, PlayOptions, SweepCommand, SweepOptions};
+use super::options::{Begun, PlayOptions, SweepCommand, SweepOptions};
 use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
@@ -34,13 +34,13 @@ pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Rejec
             shard,
             trial,
             leave,
-            pace,
+            parallel,
         } => {
             let (folder, plan) = open(begun)?;
             if let Some(id) = trial.as_ref().filter(|id| plan.trial(id).is_none()) {
                 return Err(unknown_trial(id));
             }
-            let pace = pace_of(pace, &plan, context);
+            let pace = pace_of(*parallel, &plan, context);
             let options = WorkOptions {
                 shard: *shard,
                 only: trial.clone(),
@@ -66,9 +66,9 @@ fn unknown_trial(id: &str) -> Rejection {
     Rejection::Usage(format!("the sweep has no trial {id}; `sweep status --all` lists them"))
 }
 
-fn pace_of(pace: &Pace, plan: &Plan, context: &Context) -> WorkOptions {
+fn pace_of(parallel: Option<u16>, plan: &Plan, context: &Context) -> WorkOptions {
     let budget = plan.sweep.budget;
-    let parallel = pace.parallel.map_or(budget.parallel, usize::from);
+    let parallel = parallel.map_or(budget.parallel, usize::from);
     let share = (context.threads() / parallel).max(1);
     WorkOptions {
         shard: Shard::WHOLE,
@@ -89,7 +89,7 @@ fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, Rejection>
     let file = options.file.as_deref().unwrap_or(Path::new(""));
     let planned = plan(file, &context.catalog)?;
     let plan = &planned.plan;
-    let work = pace_of(&options.pace, plan, context);
+    let work = pace_of(options.parallel, plan, context);
     if let Some(cluster) = options.launch.on {
         options.launch.check(cluster)?;
         return launch(options, cluster, &planned, &work, context);

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::prepare::prepare_file;
+use super::prepare::{self, is_sweep, prepare_file};
 use super::rejection::Rejection;
-use super::{Context, Outcome, scenario_file};
+use super::{Context, Outcome};
 use crate::engine::Prepared;
 use crate::report::{audit_text, exploited};
 use crate::reward::audit;
@@ -56,12 +56,12 @@ fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejectio
         true => context.catalog.without_images(),
         false => context.catalog.clone(),
     };
-    if scenario_file::is_sweep(path) {
+    if is_sweep(path) {
         let trials = plan(path, &catalog)?.plan.trials.len();
         let told = format!("a sweep of {trials} trials");
         return Ok(Sound { warnings: None, told });
     }
-    let prepared = scenario_file::load(path, &[], &catalog, &context.surroundings.input)?;
+    let prepared = prepare::load(path, &[], &catalog, &context.surroundings.input)?;
     if !no_data {
         check_place(path, &prepared, context)?;
     }

@@ -8,10 +8,11 @@ mod card;
 mod library;
 mod policy;
 mod python;
-mod tensors;
 
 use std::io;
 use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, TensorView, serialize};
 
 use crate::health::{AtPath, FileError};
 use crate::network::{GrownNetwork, NetworkError};
@@ -73,7 +74,7 @@ pub fn export_network(network: &GrownNetwork, kept: Vec<u8>, choice: Option<&str
     // Names and shapes fit, and nothing of it is an application's.
     network.build(Backend::CPU)?;
     let names = Names::of(&network.graph);
-    let tensors = tensors::encode(network, &names)?;
+    let tensors = tensors_of(network, &names)?;
     let card = card(network, &tensors, choice);
     Ok(vec![
         ("network.py", python::network_py(network, &names).into_bytes()),
@@ -126,4 +127,24 @@ pub fn write(folder: &Path, files: &Files) -> Result<(), ExportError> {
         .map(|(name, content)| (*name, content.as_slice()))
         .collect();
     Ok(replace_folder(folder, &files).at(folder)?)
+}
+
+/// Batches that a batch norm has seen, which its `state_dict` counts: nothing reads it while momentum is fixed.
+const BATCHES_SEEN: [u8; 8] = 0_i64.to_le_bytes();
+
+/// The file of the `state_dict`.
+fn tensors_of(network: &GrownNetwork, names: &Names) -> Result<Vec<u8>, ExportError> {
+    let mut views = Vec::new();
+    for (name, tensor) in &network.parameters {
+        let name = names.of_tensor(name);
+        if let Some(norm) = name.strip_suffix("running_mean") {
+            let counter = TensorView::new(Dtype::I64, Vec::new(), &BATCHES_SEEN)?;
+            views.push((format!("{norm}num_batches_tracked"), counter));
+        }
+        views.push((
+            name,
+            TensorView::new(Dtype::F32, tensor.shape().to_vec(), tensor.bytes())?,
+        ));
+    }
+    Ok(serialize(views, None)?)
 }

@@ -12,7 +12,6 @@ mod process;
 mod space;
 mod plan;
 mod folder;
-mod halving;
 mod launch;
 mod place;
 mod lease;
@@ -20,7 +19,6 @@ mod outcome;
 mod collect;
 mod state;
 mod child;
-mod tidy;
 mod player;
 mod worker;
 #[cfg(test)]

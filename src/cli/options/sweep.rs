@@ -39,20 +39,14 @@ pub struct PlayOptions {
     /// Make the folder and play nothing: `sweep work` does.
     #[arg(long)]
     pub plan_only: bool,
-    #[command(flatten)]
-    pub pace: Pace,
+    /// Trials at once, in place of the file's budget.parallel.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub parallel: Option<u16>,
     #[command(flatten)]
     pub launch: LaunchOptions,
     /// Folder of runs [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-}
-
-#[derive(Clone, Debug, Default, Args)]
-pub struct Pace {
-    /// Trials at once, in place of the file's budget.parallel.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub parallel: Option<u16>,
 }
 
 /// Who starts the workers, and how many.
@@ -131,8 +125,9 @@ pub enum SweepCommand {
         /// End when nothing is free, instead of waiting for trials whose workers may be lost.
         #[arg(long)]
         leave: bool,
-        #[command(flatten)]
-        pace: Pace,
+        /// Trials at once, in place of the file's budget.parallel.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+        parallel: Option<u16>,
     },
     /// Write trials.csv, curves.csv and sweep.json of what has ended so far.
     Collect {

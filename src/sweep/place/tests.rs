@@ -1,5 +1,3 @@
-use std::path::PathBuf;
-
 use super::*;
 use crate::sweep::fixtures::folder;
 
