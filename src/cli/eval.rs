@@ -8,7 +8,6 @@ use super::rejection::Rejection;
 use super::{Context, EvalOptions, Outcome, report};
 use crate::checkpoint::{CheckpointName, FrozenPolicy};
 use crate::compare::{Episodes, TrainingRecord};
-use crate::engine::SetupError;
 use crate::env::Experiment;
 use crate::eval::{Evaluation, Opponent, PlayedCheckpoint, Search, Spent, Study, StudyError, Subject};
 use crate::policy::DecideMode;

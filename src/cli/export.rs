@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde_json::json;
 
 use super::named::{Named, check_apart, held_run};
@@ -19,24 +18,6 @@ use crate::record::find_run;
 use crate::sweep::Collected;
 use crate::tables::{ExportedTable, export_run, export_sweep};
 
-/// What was exported, for programs to read.
-#[derive(Serialize)]
-struct Exported<'a> {
-    /// What was written.
-    folder: &'a Path,
-    /// The file that it was made from.
-    from: PathBuf,
-    /// From 1.
-    round: u64,
-    /// Index in the run.
-    env: u32,
-    parameters: u64,
-    seeds: usize,
-    /// Percent of the validation and the test part.
-    validation_accuracy: Option<f64>,
-    test_accuracy: Option<f64>,
-}
-
 /// Writes the network that is asked for, and says which it is.
 pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rejection> {
     check_place(&options.to, options.force)?;
@@ -51,29 +32,23 @@ pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rej
     let kept = network.to_bytes().at(&from)?;
     let files = export_network(&network, kept, None)?;
     write(&options.to, &files)?;
-    let measures = &network.measures;
-    let exported = Exported {
-        folder: &options.to,
-        from,
-        round: u64::from(network.origin.round) + 1,
-        env: network.origin.env,
-        parameters: measures.parameters,
-        seeds: network.graph.seeds().count(),
-        validation_accuracy: measures.validation.map(|part| part.accuracy),
-        test_accuracy: measures.test.map(|part| part.accuracy),
-    };
-    Ok(context.printer.show_either(&exported, || text(&exported)))
-}
-
-fn text(exported: &Exported) -> String {
-    let percent = |accuracy: Option<f64>| accuracy.map_or_else(|| "-".into(), |accuracy| format!("{accuracy:.2} %"));
-    let (folder, round, env) = (exported.folder.display(), exported.round, exported.env);
-    let (parameters, seeds) = (exported.parameters, exported.seeds);
-    let (validation, test) = (percent(exported.validation_accuracy), percent(exported.test_accuracy));
-    format!(
-        "{folder}: the network of round {round}, env {env}: {parameters} parameters, {seeds} seeds, accuracy {validation} \
-         (validation), {test} (test)\n"
-    )
+    let (measures, seeds) = (&network.measures, network.graph.seeds().count());
+    let (round, env) = (u64::from(network.origin.round) + 1, network.origin.env);
+    let accuracies = [measures.validation, measures.test].map(|part| part.map(|part| part.accuracy));
+    let exported = json!({
+        "folder": options.to.display().to_string(), "from": from.display().to_string(), "round": round, "env": env, "parameters": measures.parameters, "seeds": seeds,
+        // Percent of the parts.
+        "validation_accuracy": accuracies[0], "test_accuracy": accuracies[1],
+    });
+    Ok(context.printer.show_either(&exported, || {
+        let percent = |accuracy: Option<f64>| accuracy.map_or_else(|| "-".into(), |accuracy| format!("{accuracy:.2} %"));
+        let ([validation, test], folder) = (accuracies.map(percent), options.to.display());
+        let parameters = measures.parameters;
+        format!(
+            "{folder}: the network of round {round}, env {env}: {parameters} parameters, {seeds} seeds, accuracy {validation} \
+             (validation), {test} (test)\n"
+        )
+    }))
 }
 
 /// The policy of a run's newest checkpoint, or that of a folder.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use serde_json::json;
 
 use super::named::way_on;
@@ -15,7 +14,7 @@ use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
 use crate::report::{merged, run_results, summary};
 use crate::run::{RoundLimit, StopRequest, StopSignal};
-use crate::scenario::{Loaded, Scenario, TaskSpec, resolved_ron};
+use crate::scenario::{Loaded, resolved_ron};
 use crate::telemetry::RecordGap;
 
 /// Trains a policy on recorded trajectories.
@@ -140,72 +139,40 @@ fn remedy(gaps: &[RecordGap], record: &RunRecord) -> String {
     }
 }
 
-/// What would be played, for programs to read.
-#[derive(Serialize)]
-struct Preview<'a> {
-    scenario: &'a Scenario,
-    task: &'a TaskSpec,
-    /// Per round, where the data's size is known beforehand.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    samples_per_round: Option<u128>,
-    /// What the run takes, device by device.
-    memory: &'a [MemoryEstimate],
-    origins: &'a BTreeMap<String, String>,
-}
-
 /// Prints what would be played: the amount of work and of memory, then the scenario with everything resolved.
 fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection> {
     let (loaded, printer) = (&prepared.loaded, context.printer);
     let memory = MemoryEstimate::of(loaded, &context.names.blueprints, context.threads());
+    let samples = samples(loaded);
     if context.global.json {
-        return Ok(printer.show_json(&Preview {
-            scenario: &loaded.scenario,
-            task: &loaded.task,
-            samples_per_round: Samples::of(loaded).map(|work| work.samples),
-            memory: &memory,
-            origins: &loaded.origins,
-        }));
+        return Ok(printer.show_json(&json!({
+            "scenario": loaded.scenario,
+            "task": loaded.task,
+            "samples_per_round": samples.map(|[.., all]| u64::try_from(all).unwrap_or(u64::MAX)),
+            // What the run takes at most, device by device.
+            "memory": memory,
+            "origins": loaded.origins,
+        })));
     }
+    let (run, task) = (&loaded.scenario.run, &loaded.task);
+    let work = samples.map_or_else(String::new, |[train, val, all]| {
+        format!(", {all} samples a round ({train} to train and {val} to validate, per env and step)")
+    });
     let text = resolved_ron(&loaded.scenario);
     let text = text.map_err(|error| Rejection::failed(format_args!("the scenario cannot be written: {error}")))?;
     let memory: String = memory.iter().map(|memory| format!("// {memory}\n")).collect();
-    Ok(printer.show(format_args!("{}\n{memory}{text}\n", headline(loaded))))
+    Ok(printer.show(format_args!(
+        "// {}: {} rounds of {} envs x {} steps{work}\n{memory}{text}\n",
+        task.name, run.rounds, run.n_envs, task.max_steps,
+    )))
 }
 
-/// The samples that a round costs.
-struct Samples {
-    /// Per env and step.
-    train: u128,
-    val: u128,
-    /// Of all envs and steps.
-    samples: u128,
-}
-
-impl Samples {
-    /// `None` where the data's size is not known beforehand.
-    fn of(loaded: &Loaded) -> Option<Self> {
-        let (run, task) = (&loaded.scenario.run, &loaded.task);
-        let sizes = task.data.part_sizes(&task.split)?;
-        let batches = task.train_batches(sizes.train, run.n_envs) as u128;
-        let (train, val) = (batches * task.batch_size as u128, sizes.val as u128);
-        let env_steps = run.n_envs as u128 * u128::from(task.max_steps);
-        Some(Self {
-            train,
-            val,
-            samples: env_steps.saturating_mul(train.saturating_add(val)),
-        })
-    }
-}
-
-/// One line, as a RON comment.
-fn headline(loaded: &Loaded) -> String {
+/// Samples of an env's step, to train and to validate, and of a whole round; `None` where the data's size is not known beforehand.
+fn samples(loaded: &Loaded) -> Option<[u128; 3]> {
     let (run, task) = (&loaded.scenario.run, &loaded.task);
-    let work = Samples::of(loaded).map_or_else(String::new, |work| {
-        let Samples { train, val, samples } = work;
-        format!(", {samples} samples a round ({train} to train and {val} to validate, per env and step)")
-    });
-    format!(
-        "// {}: {} rounds of {} envs x {} steps{work}",
-        task.name, run.rounds, run.n_envs, task.max_steps
-    )
+    let sizes = task.data.part_sizes(&task.split)?;
+    let batches = task.train_batches(sizes.train, run.n_envs) as u128;
+    let (train, val) = (batches * task.batch_size as u128, sizes.val as u128);
+    let env_steps = run.n_envs as u128 * u128::from(task.max_steps);
+    Some([train, val, env_steps.saturating_mul(train.saturating_add(val))])
 }

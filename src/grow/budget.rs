@@ -11,11 +11,11 @@ use crate::seed::BlueprintRegistry;
 
 /// The most that a grown network may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Budget {
-    /// Parameters.
-    Parameters(Amount),
-    /// Multiply-accumulates of a sample.
-    Macs(Amount),
+pub struct Budget {
+    /// How many.
+    pub amount: Amount,
+    /// Multiply-accumulates of a sample; else parameters.
+    pub is_macs: bool,
 }
 
 /// A number, or a multiple of what the host has.
@@ -27,32 +27,21 @@ pub enum Amount {
     Total(f64),
 }
 
-impl Amount {
-    fn of(self, host: u64) -> f64 {
-        match self {
-            Self::Times(factor) => factor * host as f64,
-            Self::Total(total) => total,
-        }
-    }
-}
-
 impl Budget {
     /// Whether a network grown from a host with these fits.
     pub fn allows(self, host: Size, grown: Size) -> bool {
-        match self {
-            Self::Parameters(amount) => grown.parameters as f64 <= amount.of(host.parameters),
-            Self::Macs(amount) => grown.macs as f64 <= amount.of(host.macs),
+        let [host, grown] = [host, grown].map(|size| if self.is_macs { size.macs } else { size.parameters } as f64);
+        match self.amount {
+            Amount::Times(factor) => grown <= factor * host,
+            Amount::Total(total) => grown <= total,
         }
     }
 }
 
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let (amount, unit) = match self {
-            Self::Parameters(amount) => (amount, "parameters"),
-            Self::Macs(amount) => (amount, "multiply-accumulates"),
-        };
-        match amount {
+        let unit = ["parameters", "multiply-accumulates"][usize::from(self.is_macs)];
+        match self.amount {
             Amount::Times(factor) => write!(f, "{factor} times the host's {unit}"),
             Amount::Total(total) => write!(f, "{total} {unit}"),
         }
@@ -65,14 +54,11 @@ impl FromStr for Budget {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "`{text}` is no budget; valid: 2x (times the host's parameters), 120k or 1.5M (parameters), and the same with \
-                 macs behind it, e.g. 2xmacs, for multiply-accumulates"
+                "`{text}` isn't a budget; valid: 2x (times the host's parameters), 120k or 1.5M (parameters), and the same with \
+                 macs after it, e.g. 2xmacs, for multiply-accumulates"
             )
         };
-        let (number, is_macs) = match text.strip_suffix("macs") {
-            Some(number) => (number, true),
-            None => (text, false),
-        };
+        let (number, is_macs) = text.strip_suffix("macs").map_or((text, false), |number| (number, true));
         let parse = |digits: &str| {
             digits
                 .parse::<f64>()
@@ -94,11 +80,7 @@ impl FromStr for Budget {
                 .find_map(|(unit, scale)| Some(parse(number.strip_suffix(unit)?)? * scale));
             Amount::Total(scaled.ok_or_else(wrong)?)
         };
-        Ok(if is_macs {
-            Self::Macs(amount)
-        } else {
-            Self::Parameters(amount)
-        })
+        Ok(Self { amount, is_macs })
     }
 }
 

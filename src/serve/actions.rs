@@ -1,12 +1,18 @@
-//! Actions as clients send them: one number for each env, or one for each head; and the masks that go with either.
+//! What a client has to know before it decides: sizes and names of observations and actions. Actions are one number for each env, or
+//! one for each head; and the masks that go with either.
 
+use bevy_ecs::world::World;
 use serde::Serialize;
 
+use super::frame::VERSION;
 use crate::actions::{
     AllowedActions, Choices, HEADS, Head, MaskSet, OPS, PolicyError, command_of, flat_commands, indices_of, relevant,
 };
+use crate::controller::{ObservationSchema, selectable};
+use crate::env::Experiment;
 use crate::growth::{LifecycleCommand, LifecycleOp};
 use crate::scenario::ActionSpace;
+use crate::seed::BlueprintRegistry;
 
 /// The actions of a run in one of two forms.
 #[derive(Serialize)]
@@ -30,26 +36,26 @@ pub struct HeadSpace {
 }
 
 /// What actions are made of, in the order of their indices.
-pub struct Vocabulary<'a> {
-    pub slots: &'a [String],
-    pub blueprints: &'a [String],
+struct Vocabulary<'a> {
+    slots: &'a [String],
+    blueprints: &'a [String],
     /// The blueprints that can grow.
-    pub selectable: Choices,
-    pub space: &'a ActionSpace,
-    pub allowed: &'a AllowedActions,
+    selectable: Choices,
+    space: &'a ActionSpace,
+    allowed: &'a AllowedActions,
 }
 
 impl Actions {
     /// # Errors
     /// None for a scenario that was found valid.
-    pub fn flat(words: &Vocabulary) -> Result<Self, PolicyError> {
+    fn flat(words: &Vocabulary) -> Result<Self, PolicyError> {
         let blueprints = words.selectable & words.allowed.blueprints();
         let commands = flat_commands(words.space, words.slots.len(), blueprints)?;
         let names = commands.iter().map(|command| name(command, words)).collect();
         Ok(Self::Flat { names, commands })
     }
 
-    pub fn factored(words: &Vocabulary) -> Self {
+    fn factored(words: &Vocabulary) -> Self {
         let heads = Head::ALL.map(|head| HeadSpace {
             name: head.name(),
             members: members(head, words),
@@ -161,5 +167,63 @@ fn name(command: &LifecycleCommand, words: &Vocabulary) -> String {
     match choices.is_empty() {
         true => op,
         false => format!("{op}({})", choices.join(", ")),
+    }
+}
+
+/// The answer to `hello`.
+#[derive(Serialize)]
+#[serde(tag = "kind", rename = "hello")]
+pub struct Spaces {
+    version: u32,
+    program: &'static str,
+    scenario: String,
+    task: String,
+    envs: usize,
+    max_steps: u32,
+    seed: u64,
+    slots: Vec<String>,
+    /// Names of the elements of an observation.
+    observation: Vec<String>,
+    pub actions: Actions,
+}
+
+impl Spaces {
+    /// Of an engine that has started.
+    ///
+    /// # Errors
+    /// None for a scenario that was found valid.
+    pub fn of(world: &World, is_factored: bool) -> Result<Self, PolicyError> {
+        let experiment = world.resource::<Experiment>();
+        let (scenario, registry) = (&experiment.scenario, world.resource::<BlueprintRegistry>());
+        let slots: Vec<String> = experiment
+            .layout
+            .slots()
+            .iter()
+            .map(|spec| spec.slot.to_string())
+            .collect();
+        let blueprints: Vec<String> = registry.names().map(str::to_owned).collect();
+        let words = Vocabulary {
+            slots: &slots,
+            blueprints: &blueprints,
+            selectable: selectable(registry),
+            space: &scenario.policy.masks.action_space,
+            allowed: world.resource::<AllowedActions>(),
+        };
+        let actions = match is_factored {
+            true => Actions::factored(&words),
+            false => Actions::flat(&words)?,
+        };
+        Ok(Self {
+            version: VERSION,
+            program: env!("CARGO_PKG_VERSION"),
+            scenario: scenario.name.clone(),
+            task: experiment.task.name.clone(),
+            envs: experiment.envs.len(),
+            max_steps: experiment.task.max_steps,
+            seed: scenario.run.seed,
+            observation: world.resource::<ObservationSchema>().names().to_vec(),
+            slots,
+            actions,
+        })
     }
 }

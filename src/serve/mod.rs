@@ -7,7 +7,6 @@
 mod frame;
 mod client;
 mod actions;
-mod spaces;
 mod exchange;
 mod session;
 

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::actions::Spaces;
 use super::client::{Client, ClientError};
 use super::exchange::{ServeError, Served, add_exchange};
 use super::frame::{Arrays, Request, VERSION};
-use super::spaces::Spaces;
 use crate::controller::ExternalCommands;
 use crate::engine::{Engine, RunReport, SetupError};
 use crate::env::Experiment;

@@ -1,9 +1,9 @@
 //! `sweep status`: the progress of a sweep and of each of its trials.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::open;
 use crate::cli::options::Begun;
@@ -17,15 +17,7 @@ use crate::sweep::{Leases, SweepFolder, SweepState, Trial, TrialState, read_soun
 /// Trials that are listed one by one; of more only those are that play or have failed.
 const LISTED: usize = 40;
 
-/// The progress of a sweep, for programs to read.
-#[derive(Serialize)]
-struct Status<'a> {
-    name: &'a str,
-    folder: &'a Path,
-    counts: BTreeMap<&'static str, usize>,
-    trials: Vec<StatusRow>,
-}
-
+/// Where a trial stands, for programs to read.
 #[derive(Serialize)]
 struct StatusRow {
     trial: String,
@@ -42,27 +34,18 @@ pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outc
     let state = SweepState::read(&folder, &plan, Leases::look(&folder, plan.lease())?)?;
     let rows = plan.trials.iter().map(|trial| row(&folder, &state, trial));
     let rows: Vec<StatusRow> = rows.collect::<Result<_, _>>()?;
-    let mut counts = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for row in &rows {
         *counts.entry(row.state).or_default() += 1;
     }
-    let status = Status {
-        name: &plan.name,
-        folder: folder.path(),
-        counts,
-        trials: rows,
-    };
     let printer = context.printer;
     if context.global.json {
+        let (name, folder) = (&plan.name, folder.path().display().to_string());
+        let status = json!({ "name": name, "folder": folder, "counts": counts, "trials": rows });
         return Ok(printer.show_json(&status));
     }
-    let counts: Vec<String> = status
-        .counts
-        .iter()
-        .map(|(state, count)| format!("{count} {state}"))
-        .collect();
-    let is_listed =
-        |row: &&StatusRow| all || status.trials.len() <= LISTED || matches!(row.state, "playing" | "failed");
+    let counts: Vec<String> = counts.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let is_listed = |row: &&StatusRow| all || rows.len() <= LISTED || matches!(row.state, "playing" | "failed");
     let cells = |row: &StatusRow| {
         let (settings, details) = (row.settings.clone(), row.details.clone());
         vec![
@@ -73,7 +56,7 @@ pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outc
             row.seed.to_string(),
         ]
     };
-    let rows = status.trials.iter().filter(is_listed).map(cells);
+    let rows = rows.iter().filter(is_listed).map(cells);
     let table = Table::of(&["trial", "settings", "state", ""], &["seed"], rows);
     Ok(printer.show(format_args!(
         "{}: {}\n\n{}",
