@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::named::{Named, held_run, way_on};
 use super::rejection::Rejection;
@@ -24,63 +24,44 @@ struct Shown {
     #[serde(skip_serializing_if = "Option::is_none")]
     finished: Option<RunFinished>,
     results: Value,
-    networks: Networks,
+    networks: Value,
 }
 
-/// The networks that a run has kept.
-#[derive(Serialize)]
-struct Networks {
-    kept: usize,
-    bytes: u64,
-    /// The one that `export` takes away.
-    best: Option<BestNetwork>,
-}
-
-#[derive(Serialize)]
-struct BestNetwork {
-    /// From 1.
-    round: u64,
-    env: u32,
-    parameters: u64,
-    /// Percent.
-    validation_accuracy: Option<f64>,
-    /// What its seeds are worth to it, by slot.
-    seeds: BTreeMap<String, SeedMeasures>,
-}
-
-impl Networks {
-    /// None of a folder or of files that cannot be read; `check` says why.
-    fn of(place: &Path) -> Self {
-        let files = NetworkShelf::of(place).list().unwrap_or_default();
-        let (kept, bytes) = (files.len(), files.iter().map(|file| file.bytes).sum());
-        let best = NetworkShelf::best_of(files).ok().flatten();
+/// The networks that a run has kept, and the best of them, which `export` takes away: for programs, and in lines. None of a folder or
+/// of files that cannot be read; `check` says why.
+fn networks(place: &Path) -> (Value, String) {
+    let files = NetworkShelf::of(place).list().unwrap_or_default();
+    let (kept, bytes) = (files.len(), files.iter().map(|file| file.bytes).sum::<u64>());
+    let best = NetworkShelf::best_of(files).ok().flatten();
+    let best = best.map(|(_, network)| {
+        let (round, env) = (u64::from(network.origin.round) + 1, network.origin.env);
+        let (size, validation) = (network.measures.parameters, network.measures.validation);
+        let accuracy = validation.map(|part| part.accuracy);
         let worth = |seed: &SeedHistory| Some((seed.slot.to_string(), seed.measures?));
-        let best = best.map(|(_, network)| BestNetwork {
-            round: u64::from(network.origin.round) + 1,
-            env: network.origin.env,
-            parameters: network.measures.parameters,
-            validation_accuracy: network.measures.validation.map(|part| part.accuracy),
-            seeds: network.growth.iter().filter_map(worth).collect(),
+        let seeds: BTreeMap<String, SeedMeasures> = network.growth.iter().filter_map(worth).collect();
+        let worths = seeds
+            .iter()
+            .map(|(slot, worth)| format!("\n               {slot} {worth}"));
+        let line = format!(
+            "round {round}, env {env}, {:.2} %, {size} parameters{}\n               simic-engine export RUN -o best",
+            accuracy.unwrap_or(f64::NAN),
+            worths.collect::<String>()
+        );
+        let value = json!({
+            "round": round, "env": env, "parameters": size, "validation_accuracy": accuracy, "seeds": seeds,
         });
-        Self { kept, bytes, best }
-    }
-
-    fn line(&self) -> String {
-        let (kept, kib) = (self.kept, self.bytes.div_ceil(1 << 10));
-        let best = match &self.best {
-            None if kept == 0 => return String::new(),
-            None => "none can be read: simic-engine check says why".into(),
-            Some(best) => {
-                let (round, env, size) = (best.round, best.env, best.parameters);
-                let accuracy = best.validation_accuracy.unwrap_or(f64::NAN);
-                let seed = |(slot, worth): (&String, &SeedMeasures)| format!("\n               {slot} {worth}");
-                let seeds: String = best.seeds.iter().map(seed).collect();
-                let took = format!("round {round}, env {env}, {accuracy:.2} %, {size} parameters{seeds}");
-                format!("{took}\n               simic-engine export RUN -o best")
-            }
-        };
-        format!("\nnetworks       {kept} kept, {kib} KiB\nbest network   {best}\n")
-    }
+        (value, line)
+    });
+    let (best, line) = best.unzip();
+    let line = line.unwrap_or_else(|| "none can be read: simic-engine check says why".into());
+    let lines = match kept {
+        0 => String::new(),
+        _ => format!(
+            "\nnetworks       {kept} kept, {} KiB\nbest network   {line}\n",
+            bytes.div_ceil(1 << 10)
+        ),
+    };
+    (json!({ "kept": kept, "bytes": bytes, "best": best }), lines)
 }
 
 /// Sums a run up from its events, whether it has ended or not.
@@ -104,7 +85,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         return Ok(context.printer.show_json(&Shown {
             entry,
             results: run_results(live),
-            networks: Networks::of(&place),
+            networks: networks(&place).0,
             finished: live.finished.clone().filter(|_| has_ended),
         }));
     }
@@ -117,7 +98,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
         },
         true => String::new(),
     };
-    let networks = Networks::of(&place).line();
+    let (_, networks) = networks(&place);
     Ok(context.printer.show(format_args!(
         "{standing}{}{networks}",
         summary(live, &place, context.printer.width())
