@@ -1,14 +1,13 @@
 //! `eval`: play a frozen policy against opponents on the same episodes, and say how it did.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::prepare::{explain_if_moved, prepare_file};
 use super::progress::Progress;
 use super::rejection::Rejection;
 use super::{Context, EvalOptions, Outcome, report};
-use crate::checkpoint::{CheckpointName, FrozenPolicy};
+use crate::checkpoint::FrozenPolicy;
 use crate::compare::{Episodes, TrainingRecord};
-use crate::env::Experiment;
 use crate::eval::{Evaluation, Opponent, PlayedCheckpoint, Search, Spent, Study, StudyError, Subject};
 use crate::policy::DecideMode;
 use crate::record::find_run;
@@ -17,9 +16,8 @@ use crate::run::StopSignal;
 
 /// Plays all episodes with the policy and its opponents; the tables go to stdout. A stop prints the results so far.
 pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let found = Evaluated::find(options, context)?;
     let stop = context.heeded_stop()?;
-    let study = study(options, &found, &stop, context)?;
+    let (study, subject) = study(options, &stop, context)?;
     let blind = match study.take_blind() {
         Ok(blind) => blind,
         Err(error) => return Ok(unplayed(&error, &study, context)),
@@ -39,7 +37,7 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
             .note("stopped before anything had played all episodes of a seed: there is nothing to compare");
         return Ok(stopped.map_or(Outcome::Done, Outcome::Stopped));
     }
-    let evaluation = Evaluation::new(&study, found.subject(), rows, blind);
+    let evaluation = Evaluation::new(&study, subject, rows, blind);
     if let Some(place) = &options.save {
         let saved = evaluation.save(place);
         saved.map_err(|error| Rejection::failed(format_args!("--save: {error}")))?;
@@ -52,45 +50,73 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
     Ok(stopped.map_or(shown, Outcome::Stopped))
 }
 
+/// Episodes of an env unless a number is asked for.
+const EPISODES_PER_ENV: u32 = 2;
+
+/// A policy with the scenario that it decides in, episodes that are new to it and all that it is compared with; and what it is.
+///
+/// # Errors
+/// No such run, checkpoint or policy; a scenario with problems; opponents that there are not.
 fn study<'a>(
     options: &EvalOptions,
-    found: &Evaluated,
     stop: &'a StopSignal,
     context: &Context<'a>,
-) -> Result<Study<'a>, Rejection> {
-    let saved = &found.policy.saved;
+) -> Result<(Study<'a>, Subject), Rejection> {
+    let place = find_run(&options.run, options.out.as_deref())?;
+    let FrozenPolicy { saved, origin } = FrozenPolicy::find(&place, options.from)?;
+    let origin = origin.as_ref();
+    let alone = |remedy: &str| Rejection::Usage(format!("{} is a policy without its run: {remedy}", place.display()));
+    let own = origin.map(|origin| origin.scenario.as_path());
+    let scenario = options.scenario.as_deref().or(own);
+    let scenario = scenario.ok_or_else(|| alone("say by --scenario FILE what it decides in"))?;
+    let prepared = prepare_file(scenario, &options.sets, context)?;
+    let experiment = prepared.experiment(context.threads());
     let against = Opponent::named(options.against.as_deref(), saved.is_some(), &context.catalog)?;
-    let origin = found.policy.origin.as_ref();
     if origin.is_none() && options.schedules.is_none() && against.contains(&Opponent::Schedules) {
-        return Err(format!(
-            "{} is a policy without its run: what its training took is not known; say by --schedules M how many are tried",
-            found.place.display()
-        )
-        .into());
+        return Err(alone(
+            "what its training took is not known; say by --schedules M how many are tried",
+        ));
     }
     let modes = match (options.greedy, options.sample) {
         (true, false) => vec![DecideMode::Greedy],
         (false, true) => vec![DecideMode::Sample],
         _ => vec![DecideMode::Greedy, DecideMode::Sample],
     };
-    let evaluated: Vec<u64> = found.episodes.iter().map(|episodes| episodes.seed).collect();
-    Ok(Study {
+    let run = &experiment.scenario.run;
+    let seeds = match options.seeds.is_empty() {
+        true => vec![run.seed],
+        false => options.seeds.clone(),
+    };
+    // Rounds that no policy of the run was trained in: the same, whichever is played.
+    let first = run.rounds.max(origin.map_or(0, |origin| origin.rounds_played));
+    let envs = u32::try_from(run.n_envs).unwrap_or(u32::MAX);
+    let count = options.episodes.unwrap_or(envs.saturating_mul(EPISODES_PER_ENV));
+    let episodes = seeds
+        .iter()
+        .map(|&seed| Episodes::at_least(count, seed, first, run.n_envs));
+    let subject = Subject {
+        policy: saved
+            .as_ref()
+            .map_or_else(|| place.clone(), |saved| saved.path().into()),
+        checkpoint: origin.map(|origin| PlayedCheckpoint {
+            from: options.from.to_string(),
+            rounds: origin.rounds,
+        }),
+        trained_on: origin.map(|origin| origin.data_hash.clone()),
+    };
+    let study = Study {
         extension: context.extension,
-        policy: saved.clone(),
+        policy: saved,
         modes,
         against,
-        search: Search::new(
-            &found.experiment,
-            &evaluated,
-            options.schedules,
-            &context.catalog.blueprints,
-        ),
-        training: origin.and_then(|origin| spent(&found.place, origin.rounds)),
+        episodes: episodes.collect(),
+        search: Search::new(&experiment, &seeds, options.schedules, &context.catalog.blueprints),
+        training: origin.and_then(|origin| spent(&place, origin.rounds)),
         training_rounds: origin.map_or(0, |origin| origin.rounds),
-        episodes: found.episodes.clone(),
-        experiment: found.experiment.clone(),
         stop,
-    })
+        experiment,
+    };
+    Ok((study, subject))
 }
 
 /// What the run at `place` took for its first `rounds` rounds; `None` where its record does not say.
@@ -122,70 +148,4 @@ fn unplayed(error: &StudyError, study: &Study, context: &Context) -> Outcome {
     context.printer.refuse(error);
     explain_if_moved(study.experiment.folder.as_deref(), context.printer);
     Outcome::Rejected
-}
-
-/// Episodes of an env unless a number is asked for.
-const EPISODES_PER_ENV: u32 = 2;
-
-/// A policy, where it is played, and on what.
-pub struct Evaluated {
-    /// Folder of the run, or of a policy without one.
-    pub place: PathBuf,
-    from: CheckpointName,
-    pub policy: FrozenPolicy,
-    pub experiment: Experiment,
-    /// One entry per seed, at least one.
-    pub episodes: Vec<Episodes>,
-}
-
-impl Evaluated {
-    /// # Errors
-    /// No such run, checkpoint or policy; a scenario with problems.
-    pub fn find(options: &EvalOptions, context: &Context) -> Result<Self, Rejection> {
-        let place = find_run(&options.run, options.out.as_deref())?;
-        let policy = FrozenPolicy::find(&place, options.from)?;
-        let origin = policy.origin.as_ref();
-        let own = origin.map(|origin| origin.scenario.as_path());
-        let Some(scenario) = options.scenario.as_deref().or(own) else {
-            let place = place.display();
-            return Err(
-                format!("{place} is a policy without its run: say by --scenario FILE what it decides in").into(),
-            );
-        };
-        let prepared = prepare_file(scenario, &options.sets, context)?;
-        let run = &prepared.loaded.scenario.run;
-        // Rounds that no policy of the run was trained in: the same, whichever is played.
-        let first_round = run.rounds.max(origin.map_or(0, |origin| origin.rounds_played));
-        let envs = run.n_envs;
-        let per_env = u32::try_from(envs).unwrap_or(u32::MAX).saturating_mul(EPISODES_PER_ENV);
-        let count = options.episodes.unwrap_or(per_env);
-        let seeds = if options.seeds.is_empty() {
-            vec![run.seed]
-        } else {
-            options.seeds.clone()
-        };
-        Ok(Self {
-            experiment: prepared.experiment(context.threads()),
-            from: options.from,
-            place,
-            policy,
-            episodes: seeds
-                .into_iter()
-                .map(|seed| Episodes::at_least(count, seed, first_round, envs))
-                .collect(),
-        })
-    }
-
-    /// What is evaluated.
-    pub fn subject(&self) -> Subject {
-        let (origin, saved) = (self.policy.origin.as_ref(), self.policy.saved.as_ref());
-        Subject {
-            policy: saved.map_or_else(|| self.place.clone(), |saved| saved.path().into()),
-            checkpoint: origin.map(|origin| PlayedCheckpoint {
-                from: self.from.to_string(),
-                rounds: origin.rounds,
-            }),
-            trained_on: origin.map(|origin| origin.data_hash.clone()),
-        }
-    }
 }
