@@ -74,48 +74,42 @@ pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let missing_trajectories = recorder.and_then(|recorder| recorder.failure.clone());
     let stopped_by = world.get_resource::<StopSignal>().and_then(StopSignal::requested);
     let networks = world.get_resource::<KeptNetworks>().cloned().unwrap_or_default();
-    let Some(directory) = world.get_resource::<RunDirectory>().cloned() else {
-        return RunReport {
-            record: None,
-            failure,
-            stopped_by,
-            gaps: Vec::new(),
-            networks,
-        };
+    let directory = world.get_resource::<RunDirectory>().cloned();
+    let mut report = RunReport {
+        record: directory.map(|directory| RunRecord {
+            run_id: directory.run_id().into(),
+            directory: directory.path().to_path_buf(),
+            results: None,
+        }),
+        failure,
+        stopped_by,
+        gaps: Vec::new(),
+        networks,
     };
-    let mut record = RunRecord {
-        run_id: directory.run_id().into(),
-        directory: directory.path().to_path_buf(),
-        results: None,
+    let Some(record) = &mut report.record else {
+        return report;
     };
-    let mut gaps = Vec::new();
     flush_events(world);
     if let Some(mut hub) = world.get_resource_mut::<TelemetryHub>() {
-        let status = match (&failure, stopped_by) {
+        let status = match (&report.failure, stopped_by) {
             (Some(_), _) => RunState::Failed,
             (None, Some(_)) => RunState::Interrupted,
             (None, None) => RunState::Completed,
         };
-        gaps = hub.finish(status, failure.as_ref().map(ToString::to_string));
+        report.gaps = hub.finish(status, report.failure.as_ref().map(ToString::to_string));
         record.results = Some(hub.live().clone());
     }
     for (part, why) in [
         ("checkpoint", missing_checkpoint),
-        ("networks", networks.failure.clone()),
+        ("networks", report.networks.failure.clone()),
         ("trajectories", missing_trajectories),
     ] {
-        gaps.extend(why.map(|why| RecordGap {
+        report.gaps.extend(why.map(|why| RecordGap {
             part: part.into(),
             lost_events: 0,
             round: None,
             why,
         }));
     }
-    RunReport {
-        record: Some(record),
-        failure,
-        stopped_by,
-        gaps,
-        networks,
-    }
+    report
 }

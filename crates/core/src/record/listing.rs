@@ -18,7 +18,7 @@ use crate::telemetry::{EVENTS_FILE, Num, RunState, Timestamp, record_end};
 const SILENCE_MS: i64 = 60_000;
 
 /// State of a run, as seen from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "those of `RunState`")]
 pub enum ListedState {
@@ -33,6 +33,7 @@ pub enum ListedState {
     /// process is gone.
     Stale,
     /// Its folder does not say.
+    #[default]
     Unreadable,
 }
 
@@ -85,7 +86,7 @@ fn is_alive(pid: u32) -> bool {
 }
 
 /// One run of a list.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunEntry {
     /// Name of its folder.
     pub run_id: String,
@@ -135,17 +136,8 @@ impl RunEntry {
         let mut entry = Self {
             run_id: name.to_string_lossy().into_owned(),
             directory: directory.into(),
-            state: ListedState::Unreadable,
-            scenario: None,
-            rounds: None,
-            n_rounds: None,
-            best_accuracy: None,
-            tags: Vec::new(),
-            created: None,
-            heartbeat: None,
             size_bytes: bytes_below(directory),
-            error: None,
-            problem: None,
+            ..Self::default()
         };
         match ManifestHead::read(directory) {
             Ok(head) => (entry.created, entry.tags) = (head.created, head.tags),

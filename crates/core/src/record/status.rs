@@ -22,7 +22,7 @@ pub const STATUS_FILE: &str = "status.json";
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The content of `status.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunStatus {
     /// What the run does.
     pub state: RunState,
@@ -74,18 +74,7 @@ impl RunStatus {
             state,
             pid: std::process::id(),
             heartbeat: Timestamp::now(),
-            round: None,
-            step: None,
-            scenario: None,
-            rounds: None,
-            n_rounds: None,
-            episodes: 0,
-            best_accuracy: None,
-            env_steps_per_s: None,
-            rolling_accuracy: None,
-            eta_s: None,
-            recorded: None,
-            error: None,
+            ..Self::default()
         }
     }
 

@@ -71,18 +71,16 @@ pub fn check_parts(world: &mut World) -> Result<(), Failure> {
 }
 
 fn check_resources(world: &World) -> Result<(), MissingPart> {
-    if !world.contains_resource::<RunHealth>() {
-        return Err(MissingPart::Plugin {
-            plugin: "SchedulePlugin",
-            resource: "RunHealth",
-        });
-    }
-    for (is_there, resource) in [
-        (world.contains_resource::<TelemetryOutbox>(), "TelemetryOutbox"),
-        (world.contains_resource::<PhaseClock>(), "PhaseClock"),
+    for (is_there, plugin, resource) in [
+        (world.contains_resource::<RunHealth>(), "SchedulePlugin", "RunHealth"),
+        (
+            world.contains_resource::<TelemetryOutbox>(),
+            "TelemetryPlugin",
+            "TelemetryOutbox",
+        ),
+        (world.contains_resource::<PhaseClock>(), "TelemetryPlugin", "PhaseClock"),
     ] {
         if !is_there {
-            let plugin = "TelemetryPlugin";
             return Err(MissingPart::Plugin { plugin, resource });
         }
     }

@@ -137,7 +137,7 @@ impl<'de> Deserialize<'de> for BigInteger {
 }
 
 /// A moment in UTC with millisecond resolution, written `2026-01-31T12:00:00.000Z`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp {
     milliseconds_since_epoch: i64,
 }

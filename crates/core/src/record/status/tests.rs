@@ -62,17 +62,6 @@ fn a_run_that_a_command_has_paused_says_so_until_it_continues_or_ends() {
 }
 
 #[test]
-fn a_status_of_before_rounds_were_counted_can_be_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let old = r#"{"state": "completed", "pid": 7, "heartbeat": "2026-01-01T00:00:00.000Z", "round": 2, "episodes": 9}"#;
-    std::fs::write(folder.path().join("status.json"), old).unwrap();
-
-    let status = read(folder.path());
-
-    assert_eq!((status.state, status.rounds), (RunState::Completed, None));
-}
-
-#[test]
 fn a_failure_before_the_first_round_keeps_its_reason() {
     let (folder, mut sink) = begun();
     let mut finished = examples::run_finished();

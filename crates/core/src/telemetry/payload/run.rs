@@ -14,10 +14,11 @@ use crate::telemetry::mark::EventsMark;
 use crate::torch::DeviceMemory;
 
 /// State of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// Data, envs and controller are being made.
+    #[default]
     Starting,
     /// Rounds are played.
     Running,
