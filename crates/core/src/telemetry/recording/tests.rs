@@ -7,7 +7,7 @@ fn what_is_missing_is_named() {
 
     assert!(why(&root.path().join("gone")).starts_with("there is no run "));
     assert!(why(root.path()).contains("holds no events of a run"));
-    let header = "{\"type\":\"header\",\"schema\":\"simic.telemetry\",\"major\":2,\"minor\":0}\n";
+    let header = "{\"type\":\"header\",\"schema\":1}\n";
     std::fs::write(root.path().join("events.jsonl"), header).unwrap();
     assert!(why(root.path()).contains("holds no events of a run"));
 }
