@@ -75,7 +75,7 @@ fn envs_on_other_devices_take_none_of_the_machine() {
 fn a_policy_that_learns_adds_a_rollout_to_every_env() {
     let learnt = |steps| machine(&[("policy.controller", "\"actor_critic\""), ("run.max_steps", steps)]).bytes_per_env;
 
-    let [one, two] = [learnt("20"), learnt("40")].map(|bytes| bytes - machine(&[]).bytes_per_env);
+    let [one, two] = [learnt("200"), learnt("400")].map(|bytes| bytes - machine(&[]).bytes_per_env);
     assert!(one > 0);
     assert_eq!(two, 2 * one);
 }
