@@ -31,7 +31,7 @@ pub(super) trait Rows: Debug + Send + Sync {
 
 /// Between a batch that could not be gathered and the second attempt.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long a batch is waited for: longer than storage is away in its usual hiccups, shorter than anyone watches a run that hangs.
+/// How long a batch is waited for: storage that is away for a moment answers sooner, and a run that hangs should end.
 const STALLED: Duration = Duration::from_secs(60);
 
 /// The threads that gather the batches of a run. They end with the last feed that they work for.

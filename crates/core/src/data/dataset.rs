@@ -8,7 +8,7 @@ use crate::scenario::{SplitSpec, TaskSpec};
 
 use super::error::listed;
 use super::formats::{self, Found};
-use super::part::{Images, Part, Repeats};
+use super::part::{Images, Part, Pool, Repeats};
 use super::shape::Shape;
 use super::split::{Split, stratified};
 use super::{DataError, DataRegistry, normalise};
@@ -60,18 +60,15 @@ impl DataSet {
         let [height, width, channels] = self.shape.dimensions();
         let Features { channels: read, side } = input;
         let (key, host, data) = if read != channels {
-            ("in_channels", format!("{read} input channels"), channels.to_string())
+            let data = format!("made of images of {channels} channels");
+            ("host.in_channels", format!("images of {read} channels"), data)
         } else if [height, width] != [side; 2] {
-            let data = format!("{height}x{width} images");
-            ("input_hw", format!("{side}x{side} images"), data)
+            let data = format!("made of {height}x{width} images");
+            ("host.input_hw", format!("{side}x{side} images"), data)
         } else {
             return Ok(());
         };
-        let fault = format!("task.host expects {host} but the data '{}' has {data}", self.name);
-        Err(DataError::new(
-            fault,
-            format!("make task.host.{key} agree with the data"),
-        ))
+        Err(DataError::host(key, host, &self.name, data))
     }
 }
 
@@ -94,25 +91,34 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -
         .parts()
         .try_for_each(|(_, pool)| pool.check_labels(&found.format, task.classes))?;
 
-    let mut notes = found.notes.clone();
-    notes.extend(unused_share(&found, task.split));
-    let (name, shape, scale) = (found.format.clone(), found.train.shape, found.scale);
-    let class_names = found.class_names.clone();
-    let (parts, drawn) = divide(found, task);
-    for (part_name, part) in [("train", &parts.train), ("validation", &parts.val)] {
+    let unused = unused_share(&found, task.split);
+    let (shape, scale) = (found.train.shape, found.scale);
+    let Found {
+        format: name,
+        class_names,
+        mut notes,
+        train,
+        val,
+        test,
+        ..
+    } = found;
+    notes.extend(unused);
+    let (parts, drawn) = divide(train.part, [val, test], task);
+    for (part_name, part) in [("train", &parts[0]), ("validation", &parts[1])] {
         check_classes(&name, part_name, &part.histogram(task.classes as usize), &class_names)?;
     }
-    let affine = normalise::resolve(&name, &task.normalise, &parts.train, shape.channels, scale)?;
+    let affine = normalise::resolve(&name, &task.normalise, &parts[0], shape.channels, scale)?;
     let is_made = task.data.part_sizes(&task.split).is_some();
     let (hash, repeated) = content_hash(&name, shape, &parts, is_made)?;
     notes.extend(repeated);
+    let [train, val, test] = parts;
     Ok(DataSet {
         hash,
         name,
         shape,
-        train: Arc::new(parts.train),
-        val: parts.val,
-        test: parts.test,
+        train: Arc::new(train),
+        val,
+        test,
         a: affine.a,
         b: affine.b,
         full: scale,
@@ -133,53 +139,42 @@ fn unused_share(found: &Found, split: SplitSpec) -> Option<String> {
     })
 }
 
-struct Parts {
-    train: Part,
-    val: Part,
-    test: Part,
-}
-
-/// Draws the parts that have no files from the training files.
-fn divide(found: Found, task: &TaskSpec) -> (Parts, Drawn) {
+/// Draws the parts that have no files from the training files: training, validation and test.
+fn divide(pool: Part, [val, test]: [Option<Pool>; 2], task: &TaskSpec) -> ([Part; 3], Drawn) {
     let share = |permille, part: Option<&_>| if part.is_some() { 0 } else { permille };
     let spec = SplitSpec {
         seed: task.split.seed,
-        val_permille: share(task.split.val_permille, found.val.as_ref()),
-        test_permille: share(task.split.test_permille, found.test.as_ref()),
+        val_permille: share(task.split.val_permille, val.as_ref()),
+        test_permille: share(task.split.test_permille, test.as_ref()),
     };
-    let split = stratified(&found.train.part.labels, task.classes, spec);
-    let (val, test) = (found.val.map(|pool| pool.part), found.test.map(|pool| pool.part));
-    let drawn = take(found.train.part, &split);
-    let places = Drawn {
+    let split = stratified(&pool.labels, task.classes, spec);
+    let [train, drawn_val, drawn_test] = take(pool, &split);
+    let drawn = Drawn {
         val: val.is_none().then_some(split.val),
         test: test.is_none().then_some(split.test),
     };
-    let parts = Parts {
-        train: drawn.train,
-        val: val.unwrap_or(drawn.val),
-        test: test.unwrap_or(drawn.test),
-    };
-    (parts, places)
+    let part = |brought: Option<Pool>, drawn| brought.map_or(drawn, |pool| pool.part);
+    ([train, part(val, drawn_val), part(test, drawn_test)], drawn)
 }
 
 /// Splits a pool.
-fn take(pool: Part, split: &Split) -> Parts {
+fn take(pool: Part, split: &Split) -> [Part; 3] {
+    let indices = [&split.train, &split.val, &split.test];
     let size = pool.image_bytes();
-    let [train, val, test] = match pool.images {
+    let images = match pool.images {
         Images::Memory(bytes) => take_bytes(bytes, size, split).map(Images::Memory),
-        Images::Files(records) => {
-            [&split.train, &split.val, &split.test].map(|indices| Images::Files(records.choose(indices)))
-        }
+        Images::Files(records) => indices.map(|indices| Images::Files(records.choose(indices))),
     };
+    let [train, val, test] = images;
     let part = |images, indices: &[usize]| Part {
         images,
         labels: indices.iter().map(|&index| pool.labels[index]).collect(),
     };
-    Parts {
-        train: part(train, &split.train),
-        val: part(val, &split.val),
-        test: part(test, &split.test),
-    }
+    [
+        part(train, &split.train),
+        part(val, &split.val),
+        part(test, &split.test),
+    ]
 }
 
 /// What stays for training moves to the front of the memory that it is in: large sets are not there twice.
@@ -230,11 +225,15 @@ pub(super) fn check_classes(name: &str, part: &str, counts: &[usize], class_name
 
 /// The hash of all content and, unless the program makes it itself, notes on images that are in several parts: each is
 /// read once for both.
-fn content_hash(name: &str, shape: Shape, parts: &Parts, is_made: bool) -> Result<(String, Vec<String>), DataError> {
+fn content_hash(
+    name: &str,
+    shape: Shape,
+    parts: &[Part; 3],
+    is_made: bool,
+) -> Result<(String, Vec<String>), DataError> {
     let (mut hasher, mut repeats, mut notes) = (blake3::Hasher::new(), Repeats::default(), Vec::new());
     hasher.update(name.as_bytes());
-    let names = ["train", "validation", "test"];
-    for (part_name, part) in std::iter::zip(names, [&parts.train, &parts.val, &parts.test]) {
+    for (part_name, part) in ["train", "validation", "test"].into_iter().zip(parts) {
         for size in [part.len(), shape.height, shape.width, shape.channels] {
             hasher.update(&(size as u64).to_le_bytes());
         }

@@ -79,6 +79,12 @@ impl DataError {
         Self::new(fault, format!("fetch the set again from {origin}"))
     }
 
+    /// Of a host that reads other data than there are; `key` is the field of the task to change.
+    pub(super) fn host(key: &str, host: impl Display, name: &str, data: impl Display) -> Self {
+        let fault = format!("task.host reads {host}, but the data '{name}' is {data}");
+        Self::new(fault, format!("make task.{key} agree with the data"))
+    }
+
     pub(super) fn empty_part(name: &str, part: &str) -> Self {
         let fault = format!("data '{name}': the {part} part is empty");
         Self::new(fault, "give more samples or change task.split")

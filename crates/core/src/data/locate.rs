@@ -124,12 +124,16 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Fills `buffer` as far as there are bytes; `start` is where in the file it begins.
+/// At most `most` bytes from where `input` stands, which is byte `start` of its file. Memory grows with what is there.
 ///
 /// # Errors
 /// The byte at which reading failed.
-pub fn fill(file: &str, input: &mut impl Read, buffer: &mut [u8], start: u64) -> Result<usize, DataError> {
-    fill_by(file, buffer, start, |room, _| input.read(room))
+pub fn up_to(file: &str, input: &mut (impl Read + ?Sized), most: u64, start: u64) -> Result<Vec<u8>, DataError> {
+    let mut bytes = Vec::with_capacity(most.min(BUFFER as u64) as usize);
+    match input.take(most).read_to_end(&mut bytes) {
+        Ok(_) => Ok(bytes),
+        Err(cause) => Err(DataError::unreadable(file, start + bytes.len() as u64, cause)),
+    }
 }
 
 /// Fills `buffer` with what a file has from byte `start` on, as far as there are bytes, from any thread.
@@ -137,19 +141,10 @@ pub fn fill(file: &str, input: &mut impl Read, buffer: &mut [u8], start: u64) ->
 /// # Errors
 /// The byte at which reading failed.
 pub fn fill_at(name: &str, file: &File, buffer: &mut [u8], start: u64) -> Result<usize, DataError> {
-    fill_by(name, buffer, start, |room, byte| read_at(file, room, byte))
-}
-
-fn fill_by(
-    name: &str,
-    buffer: &mut [u8],
-    start: u64,
-    mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
-) -> Result<usize, DataError> {
     let mut filled = 0;
     while filled < buffer.len() {
         let byte = start + filled as u64;
-        match read(&mut buffer[filled..], byte) {
+        match read_at(file, &mut buffer[filled..], byte) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
@@ -190,10 +185,7 @@ pub fn check_length(name: &str, file: &File, expected: u128) -> Result<(), DataE
 /// The byte at which reading failed; both lengths of the whole file, if there are fewer or more.
 pub fn rest(file: &str, input: &mut impl Read, expected: u128, start: u64) -> Result<Vec<u8>, DataError> {
     let limit = u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1);
-    let mut bytes = Vec::new();
-    if let Err(cause) = input.take(limit).read_to_end(&mut bytes) {
-        return Err(DataError::unreadable(file, start + bytes.len() as u64, cause));
-    }
+    let bytes = up_to(file, input, limit, start)?;
     if bytes.len() as u128 == expected {
         return Ok(bytes);
     }

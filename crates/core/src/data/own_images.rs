@@ -91,7 +91,7 @@ fn permilles(survey: &Survey) -> (usize, usize) {
 /// Whether the split that [`own_images`] writes leaves every class something to validate on.
 ///
 /// # Errors
-/// Those of [`check_classes`].
+/// The classes that it leaves nothing.
 pub fn check_own_images(survey: &Survey) -> Result<(), DataError> {
     let brought = survey.parts.iter().position(|part| part.part == "validation");
     let validated = survey.classes.iter().map(|class| match brought {

@@ -51,6 +51,8 @@ pub struct ResidentData {
     pub(super) train_labels: Tensor,
     /// The validation part.
     pub val: EvalSet,
+    /// The test part.
+    pub test: EvalSet,
 }
 
 /// Where feeds find training images.
@@ -78,7 +80,7 @@ impl Rows for Cuts {
 }
 
 impl ResidentData {
-    /// Uploads the validation part, and the training part unless `readers` are to fetch its images from where they lie;
+    /// Uploads validation and test parts, and the training part unless `readers` are to fetch its images from where they lie;
     /// `augment` decides how training images are padded, mirrored and cut out.
     ///
     /// # Errors
@@ -125,6 +127,7 @@ impl ResidentData {
                 .map_err(|cause| DataError::device(&data.name, cause))?,
             train_labels,
             val: EvalSet::upload(data, &data.val, device)?,
+            test: EvalSet::upload(data, &data.test, device)?,
         })
     }
 }

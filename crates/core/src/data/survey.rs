@@ -1,7 +1,6 @@
 //! What lies under a path: which format it has, how many images of which class and how bright they are, or how many tokens.
 //! For people who want to know before a run does.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,7 +10,7 @@ use super::formats::arrays::{self, Stated};
 use super::formats::cifar::{CIFAR10, CIFAR100, Cifar, PICKLE};
 use super::formats::{Found, idx, image_folder, npy};
 use super::part::Repeats;
-use super::tokens::{self, TextSurvey, survey_text, survey_tokens};
+use super::tokens::{self, TextSurvey};
 use super::{DataError, locate, normalise};
 use crate::scenario::{ArrayLayout, TokenFormat};
 
@@ -155,8 +154,8 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
         Format::ImageFolder => image_folder::read(path, None)?,
         Format::Npy => arrays::read_pairs("npy", npy::head, pair()?, None, &mut stated)?,
         Format::Npz => arrays::read_archive(path, &mut stated)?,
-        Format::Text => return survey_text(path, known.vocab).map(Surveyed::Text),
-        Format::Tokens(written) => return survey_tokens(path, written, known.vocab).map(Surveyed::Text),
+        Format::Text => return tokens::survey(path, None, known.vocab).map(Surveyed::Text),
+        Format::Tokens(written) => return tokens::survey(path, Some(written), known.vocab).map(Surveyed::Text),
     };
     Ok(Surveyed::Images(Survey { stated, ..of(&found)? }))
 }
@@ -282,9 +281,7 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         };
     }
     let mut input = locate::open(path)?;
-    let mut head = Vec::new();
-    let read = input.bytes.by_ref().take(HEAD).read_to_end(&mut head);
-    read.map_err(|cause| DataError::unreadable(&input.name, head.len() as u64, cause))?;
+    let head = locate::up_to(&input.name, &mut input.bytes, HEAD, 0)?;
     let name = path.file_name().unwrap_or_default();
     let is_text = path.extension().unwrap_or_default().eq_ignore_ascii_case("txt");
     let pickled = [&CIFAR10, &CIFAR100]

@@ -53,24 +53,16 @@ const NOISE_STD: i64 = 148;
 /// Fainter gratings of other classes in each image: a network has to tell them from the brightest one.
 const DISTRACTORS: usize = 2;
 
-/// Which independent stream of images an index belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SynthPart {
-    Train = 0,
-    Val = 1,
-    Test = 2,
-}
-
 /// The label of image `index` in any part.
 pub fn label(params: &SynthImages, index: usize) -> i64 {
     (index as u64 % params.classes) as i64
 }
 
-/// All images of a part, `u8 [n, H, W, C]`, generated in parallel.
+/// All images of a part (0 train, 1 validation, 2 test), `u8 [n, H, W, C]`, generated in parallel.
 ///
 /// # Errors
 /// That there is no memory for them.
-pub fn generate(params: &SynthImages, part: SynthPart, count: usize) -> Result<Vec<u8>, DataError> {
+pub fn generate(params: &SynthImages, part: u64, count: usize) -> Result<Vec<u8>, DataError> {
     let size = params.channels * params.height * params.width;
     let mut pixels = room_for(count, size as u128)?;
     pixels.resize(count * size, 0);
@@ -128,8 +120,8 @@ fn draw_patch(params: &SynthImages, rng: &mut ContentRng, class: u64, amplitude:
 }
 
 /// Writes image `index` of `part` into `out`, channels last.
-fn draw_image(params: &SynthImages, part: SynthPart, index: usize, out: &mut [u8]) {
-    let stream = [part as u64, index as u64];
+fn draw_image(params: &SynthImages, part: u64, index: usize, out: &mut [u8]) {
+    let stream = [part, index as u64];
     let mut rng = ContentRng::new(params.seed, Domain::ProceduralImage, &stream);
     let target = label(params, index) as u64;
     let backgrounds: Vec<i64> = (0..params.channels).map(|_| 96 + rng.below(64) as i64).collect();

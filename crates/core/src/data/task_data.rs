@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use tch::Tensor;
 
+use super::formats::idx;
 use super::geometry::Geometry;
+use super::locate::{find, open_unpacked};
 use super::tokens::{ResidentTokens, TokenFeed, TokenSet, load_tokens};
 use super::{
     Batch, DataError, DataRegistry, DataSet, EvalSet, FeedArithmetic, Readers, ResidentData, StepFeed, StepKey, dataset,
 };
 use crate::growth::Topology;
 use crate::host::Features;
-use crate::scenario::{AugmentSpec, PartSizes, TaskSpec};
+use crate::scenario::{AugmentSpec, DataSource, PartSizes, TaskSpec};
 use crate::torch::Backend;
 
 /// Everything that a run trains and measures on. What need not be in memory for it stays in its files.
@@ -131,10 +133,7 @@ impl TaskData {
     /// # Errors
     /// What does not agree.
     pub fn check_host(&self, topology: Topology, input: Features) -> Result<(), DataError> {
-        let other_kind = |host: &str, data: &str| {
-            let fault = format!("task.host reads {host}, but the data '{}' is {data}", self.name());
-            Err(DataError::new(fault, "make task.host agree with the data"))
-        };
+        let other_kind = |host, data| Err(DataError::host("host", host, self.name(), data));
         match (self, topology) {
             (Self::Images(set), Topology::Image) => set.check_host(input),
             (Self::Tokens(set), Topology::Tokens) => set.check_host(input.channels, input.side),
@@ -159,11 +158,47 @@ impl TaskData {
     }
 }
 
+/// Refuses to stream what has to be unpacked first: all of it would be in memory by then. Files that are not there, and formats
+/// without records, are reported elsewhere.
+///
+/// # Errors
+/// That a file is packed, or cannot be read.
+pub fn refuse_packed(source: &DataSource, scenario_dir: Option<&Path>) -> Result<(), DataError> {
+    let name = match source {
+        DataSource::Cifar10 { path } | DataSource::Cifar100 { path } | DataSource::IdxFolder { path, .. } => path,
+        DataSource::Idx { images, .. } | DataSource::Npy { images, .. } => images,
+        DataSource::Text(text) => &text.path,
+        DataSource::TokenFiles(files) => &files.train,
+        _ => return Ok(()),
+    };
+    let Ok(place) = find(name, scenario_dir, None) else {
+        return Ok(());
+    };
+    let file = match source {
+        DataSource::IdxFolder { .. } => idx::training_images(&place),
+        _ => place.is_file().then_some(place),
+    };
+    // One file of CIFAR is an archive, packed or not.
+    let is_archive = matches!(source, DataSource::Cifar10 { .. } | DataSource::Cifar100 { .. });
+    match file {
+        Some(file) if is_archive || open_unpacked(&file)?.is_none() => {
+            let file = file.display();
+            Err(DataError::new(
+                format!(
+                    "data.residency: stream is not possible, as {file} is packed: no part of it can be read without all before it"
+                ),
+                "unpack it, or write data.residency: auto, device or host",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The data on one device.
 #[derive(Debug)]
 pub enum Resident {
-    /// Images, and their test part.
-    Images(ResidentData, EvalSet),
+    /// Images.
+    Images(ResidentData),
     /// A text.
     Tokens(ResidentTokens),
 }
@@ -181,10 +216,7 @@ impl Resident {
         readers: Option<&Readers>,
     ) -> Result<Self, DataError> {
         Ok(match data {
-            TaskData::Images(set) => Self::Images(
-                ResidentData::upload(set, augment, backend, readers)?,
-                EvalSet::upload(set, &set.test, backend.device)?,
-            ),
+            TaskData::Images(set) => Self::Images(ResidentData::upload(set, augment, backend, readers)?),
             TaskData::Tokens(set) => Self::Tokens(ResidentTokens::upload(set, backend, readers)?),
         })
     }
@@ -192,7 +224,7 @@ impl Resident {
     /// The validation part.
     pub fn val(&self) -> &EvalSet {
         match self {
-            Self::Images(data, _) => &data.val,
+            Self::Images(data) => &data.val,
             Self::Tokens(data) => &data.val,
         }
     }
@@ -200,7 +232,7 @@ impl Resident {
     /// The part that only the final evaluation of an episode reads.
     pub fn test(&self) -> &EvalSet {
         match self {
-            Self::Images(_, test) => test,
+            Self::Images(data) => &data.test,
             Self::Tokens(data) => &data.test,
         }
     }
@@ -223,7 +255,7 @@ impl Feed {
     /// That the device cannot hold the buffers.
     pub fn new(resident: &Resident, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         Ok(match resident {
-            Resident::Images(data, _) => Self::Images(Box::new(StepFeed::new(data, arithmetic, env)?)),
+            Resident::Images(data) => Self::Images(Box::new(StepFeed::new(data, arithmetic, env)?)),
             Resident::Tokens(data) => Self::Tokens(Box::new(TokenFeed::new(data, arithmetic, env)?)),
         })
     }

@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use super::catalog::{Catalog, Entry};
 use super::reward::RewardConfig;
-use super::task::{BYTE_VOCABULARY, BatchesPerStep, DataSource, SplitSpec, SynthImages, SynthTokens, TaskSpec};
+use super::task::{
+    BYTE_VOCABULARY, BatchesPerStep, DataSource, SYNTH_VOCABULARY, SplitSpec, SynthImages, SynthTokens, TaskSpec,
+};
 use crate::growth::{SlotId, Topology};
 use crate::schema::{Content, Described, Kind};
 
@@ -144,7 +146,7 @@ impl DataSource {
     /// `None` for images.
     pub fn text(&self) -> Option<TextShape> {
         let (vocab, block) = match self {
-            Self::SynthTokens(synth) => (i64::try_from(synth.vocab).unwrap_or(i64::MAX), synth.block),
+            Self::SynthTokens(synth) => (SYNTH_VOCABULARY, synth.block),
             Self::Text(file) => (BYTE_VOCABULARY, file.block),
             Self::TokenFiles(files) => (files.vocab, files.block),
             _ => return None,

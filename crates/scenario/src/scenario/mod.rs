@@ -78,8 +78,8 @@ pub use run::{
 };
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataSource, HostWeights, ListedShape, Normalise,
-    ParquetTable, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile, TokenFiles,
-    TokenFormat, ValBatches,
+    ParquetTable, SYNTH_VOCABULARY, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile,
+    TokenFiles, TokenFormat, ValBatches,
 };
 pub use topology::{InitialSeed, InitialTopology};
 

@@ -230,6 +230,8 @@ choice! {
 
 /// Tokens of a text file: the bytes, and the one that ends the file.
 pub const BYTE_VOCABULARY: i64 = 257;
+/// Tokens of a procedural text: few enough for a small host to learn what follows each of them.
+pub const SYNTH_VOCABULARY: i64 = 64;
 
 section! {
     /// Parameters of the procedural image generator.
@@ -255,14 +257,12 @@ section! {
 }
 
 section! {
-    /// Parameters of the procedural text generator. A text is `block` + 1 tokens; the last token of the vocabulary marks a
+    /// Parameters of the procedural text generator. A text is `block` + 1 of 64 tokens; the last token of the vocabulary marks a
     /// copied span.
     #[derive(Eq)]
     pub struct SynthTokens {
         /// Seed of the generator.
         seed: u64;
-        /// Tokens, the marker of copies among them.
-        vocab: u64 = 64, integer(8, 65536);
         /// Tokens that the host reads at a time.
         block: usize = 64, integer(8, 65536);
         /// Training texts.

@@ -193,9 +193,9 @@ fn a_pool_is_divided_as_the_split_says_without_losing_an_image() {
     let (train, val, test) = (vec![0, 3, 5], vec![1, 4], vec![2]);
     let split = Split { train, val, test };
 
-    let Parts { train, val, test } = take(Part { images, labels }, &split);
+    let parts = take(Part { images, labels }, &split);
 
-    let parts = [train, val, test].map(|part| (part.pixels().unwrap().into_owned(), part.labels));
+    let parts = parts.map(|part| (part.pixels().unwrap().into_owned(), part.labels));
     let expected = [
         (vec![0, 1, 6, 7, 10, 11], vec![0, 1, 1]),
         (vec![2, 3, 8, 9], vec![1, 0]),

@@ -236,9 +236,9 @@ fn pool_of(
         height,
         width,
     };
-    let ([_] | [_, 1]) = labels.head.shape[..] else {
+    if !matches!(labels.head.shape[..], [_] | [_, 1]) {
         return Err(labels.wrong_shape("one label an image: n or n,1"));
-    };
+    }
     let targets = labels.integers()?;
     if count != targets.len() {
         let (of_images, found) = (&images.file, targets.len());

@@ -4,7 +4,7 @@ use super::array::Array;
 use super::{Found, arrays, idx};
 use crate::data::part::{Part, Pool};
 use crate::data::shape::Shape;
-use crate::data::synth::{self, SynthPart};
+use crate::data::synth;
 use crate::data::{DataError, digits};
 use crate::scenario::SynthImages;
 
@@ -23,7 +23,7 @@ pub fn digits() -> Result<Found, DataError> {
 /// # Errors
 /// That there is no memory for them.
 pub fn synth_images(params: &SynthImages) -> Result<Found, DataError> {
-    let pool = |part: SynthPart, count: usize| -> Result<Pool, DataError> {
+    let pool = |part: u64, count: usize| -> Result<Pool, DataError> {
         let shape = Shape {
             channels: params.channels,
             height: params.height,
@@ -33,11 +33,11 @@ pub fn synth_images(params: &SynthImages) -> Result<Found, DataError> {
         let labels = (0..count).map(|index| synth::label(params, index)).collect();
         Ok(Pool::of(shape, Part { images, labels }))
     };
-    let train = pool(SynthPart::Train, params.train)?;
+    let train = pool(0, params.train)?;
     Ok(Found {
         classes: usize::try_from(params.classes).ok(),
-        val: Some(pool(SynthPart::Val, params.val)?),
-        test: Some(pool(SynthPart::Test, params.test)?),
+        val: Some(pool(1, params.val)?),
+        test: Some(pool(2, params.test)?),
         ..Found::of("synth_images", synth::SCALE, train)
     })
 }

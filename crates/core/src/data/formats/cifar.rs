@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::Found;
 use crate::data::DataError;
-use crate::data::locate::{Counted, fill, open, open_unpacked};
+use crate::data::locate::{open, open_unpacked, up_to};
 use crate::data::part::{Images, Part, Pool};
 use crate::data::records::{RecordFile, Records, Source};
 use crate::data::shape::Shape;
@@ -80,10 +80,6 @@ pub static CIFAR100: Cifar = Cifar {
 };
 
 impl Cifar {
-    fn classes(&self) -> i64 {
-        self.labels.last().copied().unwrap_or_default()
-    }
-
     /// Bytes of a record.
     fn record(&self) -> usize {
         self.labels.len() + PIXELS
@@ -140,7 +136,12 @@ impl Cifar {
     /// # Errors
     /// Files that are missing, there twice, damaged, cut short or Python pickles; labels out of range.
     pub fn read(&self, path: &Path) -> Result<Found, DataError> {
-        let mut gathered = Gathered::new(self);
+        let mut gathered = Gathered {
+            set: self,
+            batches: BTreeMap::new(),
+            class_names: Vec::new(),
+            has_pickles: false,
+        };
         if path.is_dir() {
             let inner = path.join(self.folder);
             gathered.take_folder(if inner.is_dir() { &inner } else { path })?;
@@ -161,15 +162,15 @@ impl Cifar {
         mut look: impl FnMut(&[u8]),
     ) -> Result<Vec<i64>, DataError> {
         let mut targets = Vec::new();
-        let mut record = vec![0; self.record()];
+        let size = self.record();
         for index in 0.. {
-            let start = index as u64 * record.len() as u64;
-            let found = fill(file, input, &mut record, start)?;
-            if found == 0 {
+            let start = (index * size) as u64;
+            let record = up_to(file, input, size as u64, start)?;
+            if record.is_empty() {
                 break;
             }
-            if found < record.len() {
-                return Err(DataError::truncated(file, index, start, [found, record.len()]));
+            if record.len() < size {
+                return Err(DataError::truncated(file, index, start, [record.len(), size]));
             }
             let (labels, pixels) = record.split_at(self.labels.len());
             for (position, (&label, &classes)) in labels.iter().zip(self.labels).enumerate() {
@@ -208,16 +209,7 @@ struct Gathered<'a> {
     has_pickles: bool,
 }
 
-impl<'a> Gathered<'a> {
-    fn new(set: &'a Cifar) -> Self {
-        Self {
-            set,
-            batches: BTreeMap::new(),
-            class_names: Vec::new(),
-            has_pickles: false,
-        }
-    }
-
+impl Gathered<'_> {
     fn take_folder(&mut self, folder: &Path) -> Result<(), DataError> {
         self.has_pickles = self.set.pickles().any(|pickle| folder.join(pickle).is_file());
         for name in self.set.members().chain([self.set.class_names]) {
@@ -270,15 +262,14 @@ impl<'a> Gathered<'a> {
         let Some(member) = self.set.members().find(|member| *member == name) else {
             return Ok(());
         };
-        let mut input = Counted::new(input);
         let mut images = Vec::new();
-        let labels = self.set.read_records(place, &mut input, |planes| {
+        let labels = self.set.read_records(place, input, |planes| {
             if unread.is_none() {
                 images.extend_from_slice(planes);
             }
         })?;
         // An archive may end between two records.
-        let found = input.count().get();
+        let found = (labels.len() * self.set.record()) as u64;
         if found < size {
             return Err(DataError::length(place, size.into(), found));
         }
@@ -300,9 +291,7 @@ impl<'a> Gathered<'a> {
     }
 
     fn take_class_names(&mut self, place: &str, input: &mut impl Read) -> Result<(), DataError> {
-        let mut text = Vec::new();
-        let read = input.take(LONGEST_NAMES).read_to_end(&mut text);
-        read.map_err(|cause| DataError::unreadable(place, text.len() as u64, cause))?;
+        let text = up_to(place, input, LONGEST_NAMES, 0)?;
         let text = String::from_utf8_lossy(&text).into_owned();
         let names = text.lines().map(str::trim).filter(|line| !line.is_empty());
         self.class_names = names.map(String::from).collect();
@@ -323,7 +312,7 @@ impl<'a> Gathered<'a> {
             return Err(DataError::no_images(path.display()));
         }
         let mut notes = set.notes(&train, &test);
-        let classes = usize::try_from(set.classes()).unwrap_or_default();
+        let classes = set.labels.last().map_or(0, |&classes| classes as usize);
         if self.class_names.len() != classes && !self.class_names.is_empty() {
             let (file, found) = (set.class_names, self.class_names.len());
             notes.push(format!("{}: {file} names {found} classes, not {classes}", set.name));

@@ -2,11 +2,13 @@
 
 use std::any::Any;
 use std::io::{BufRead, Seek};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use image::imageops::FilterType;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use rayon::prelude::*;
 
 use crate::data::shape::Shape;
 
@@ -14,8 +16,12 @@ use crate::data::shape::Shape;
 /// every thread to hold an image.
 const MOST_DECODED: u64 = 256 << 20;
 
+/// Bytes of pixels that are decoded at a time, before they are moved to where they stay; at least an image a thread.
+const AT_A_TIME: usize = 64 << 20;
 /// What can be decoded.
 pub const VALID: &str = "valid: PNG, JPEG, WebP, BMP and GIF files";
+/// What is noted of images that lose depth.
+pub const DEEP: &str = "images of more than 8 bits a channel are kept in 8";
 
 /// What an image says of itself before its pixels; width and height as it is looked at, not as it is stored.
 pub struct Head {
@@ -115,12 +121,60 @@ fn check_jpeg(bytes: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// Writes the pixels of an image into `out`, gray if the shape has one channel. Of an image of another size, the largest
-/// square in its centre is scaled to that shape.
+/// Images that could not be read, by their numbers, in order.
+pub type Failures = Vec<(usize, String)>;
+
+/// What `work` makes of each image, by all threads.
+///
+/// # Errors
+/// Every image of which it makes nothing; a panic of a decoder is a reason as well.
+pub fn each<T: Send>(
+    images: Range<usize>,
+    work: impl Fn(usize) -> Result<T, String> + Sync,
+) -> Result<Vec<T>, Failures> {
+    let attempt = |index| {
+        let panicked = |panic: String| Err(format!("the worker that read it panicked: {panic}"));
+        guarded(|| work(index)).unwrap_or_else(panicked)
+    };
+    let outcomes: Vec<Result<T, String>> = images.clone().into_par_iter().map(attempt).collect();
+    let (mut made, mut failures) = (Vec::with_capacity(outcomes.len()), Failures::new());
+    for (index, outcome) in images.zip(outcomes) {
+        match outcome {
+            Ok(one) => made.push(one),
+            Err(cause) => failures.push((index, cause)),
+        }
+    }
+    failures.is_empty().then_some(made).ok_or(failures)
+}
+
+/// Appends the pixels of `count` images to `out`. Headers may claim what their files do not hold: no image takes memory before it
+/// is decoded.
+///
+/// # Errors
+/// Every image that cannot be read.
+pub fn all<R: BufRead + Seek>(
+    count: usize,
+    shape: Shape,
+    open: impl Fn(usize) -> Result<ImageReader<R>, String> + Sync,
+    out: &mut Vec<u8>,
+) -> Result<(), Failures> {
+    let step = (AT_A_TIME / shape.size().max(1)).max(rayon::current_num_threads());
+    let mut failures = Failures::new();
+    for first in (0..count).step_by(step) {
+        match each(first..count.min(first + step), |index| pixels(open(index)?, shape)) {
+            Ok(decoded) => decoded.iter().for_each(|image| out.extend_from_slice(image)),
+            Err(more) => failures.extend(more),
+        }
+    }
+    failures.is_empty().then_some(()).ok_or(failures)
+}
+
+/// The pixels of an image, gray if the shape has one channel. Of an image of another size, the largest square in its centre is
+/// scaled to that shape.
 ///
 /// # Errors
 /// What the decoder says; a JPEG or WebP that is cut short, an image with transparent pixels.
-pub fn pixels<R: BufRead + Seek>(reader: ImageReader<R>, shape: Shape, out: &mut [u8]) -> Result<(), String> {
+fn pixels<R: BufRead + Seek>(reader: ImageReader<R>, shape: Shape) -> Result<Vec<u8>, String> {
     let mut decoder = complete(reader)?.into_decoder().map_err(|error| error.to_string())?;
     let orientation = decoder.orientation().map_err(|error| error.to_string())?;
     // A frame of a GIF may claim to be larger than the image that it is a part of.
@@ -145,8 +199,7 @@ pub fn pixels<R: BufRead + Seek>(reader: ImageReader<R>, shape: Shape, out: &mut
             .crop_imm((width - side) / 2, (height - side) / 2, side, side)
             .resize_exact(shape.width as u32, shape.height as u32, FilterType::Triangle);
     }
-    out.copy_from_slice(image.as_bytes());
-    Ok(())
+    Ok(image.into_bytes())
 }
 
 /// What `work` panics with: a decoder that fails on a strange file takes neither the other workers nor the process with it.

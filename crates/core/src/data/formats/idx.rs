@@ -9,7 +9,7 @@ use super::Found;
 use super::array::{Element, Head};
 use super::arrays::{Stated, read_pairs};
 use crate::data::DataError;
-use crate::data::locate::fill;
+use crate::data::locate::up_to;
 use crate::scenario::ArrayLayout;
 
 /// Where the sets with these names are published.
@@ -19,7 +19,7 @@ const TRAIN: [&str; 2] = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"];
 const TEST: [&str; 2] = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
 
 const UNSIGNED_BYTE: u8 = 0x08;
-const MAGIC: usize = 4;
+const MAGIC: u64 = 4;
 const MOST_DIMENSIONS: u8 = 4;
 
 /// How a file of unsigned bytes begins.
@@ -29,28 +29,26 @@ pub const START: [u8; 3] = [0, 0, UNSIGNED_BYTE];
 ///
 /// # Errors
 /// That the file is of another format, or ends in its header.
-pub fn head(file: &str, mut input: &mut dyn Read) -> Result<Head, DataError> {
-    let mut magic = [0; MAGIC];
-    let found = fill(file, &mut input, &mut magic, 0)?;
-    let [0, 0, UNSIGNED_BYTE, dimensions @ 1..=MOST_DIMENSIONS] = magic[..found] else {
-        let found = &magic[..found];
+pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
+    let found = up_to(file, input, MAGIC, 0)?;
+    let [0, 0, UNSIGNED_BYTE, dimensions @ 1..=MOST_DIMENSIONS] = found[..] else {
         return Err(DataError::new(
             format!("data file {file} is not an IDX file of unsigned bytes: it starts with {found:02x?}"),
             "expected 00 00 08 and the number of dimensions: convert it to IDX type 0x08",
         ));
     };
-    let mut sizes = vec![0; 4 * usize::from(dimensions)];
-    let data_at = MAGIC + sizes.len();
-    let found = fill(file, &mut input, &mut sizes, MAGIC as u64)?;
-    if found < sizes.len() {
-        return Err(DataError::length(file, data_at as u128, (MAGIC + found) as u64));
+    let data_at = MAGIC + 4 * u64::from(dimensions);
+    let sizes = up_to(file, input, data_at - MAGIC, MAGIC)?;
+    let found = MAGIC + sizes.len() as u64;
+    if found < data_at {
+        return Err(DataError::length(file, data_at.into(), found));
     }
     let size = |size: &[u8]| size.iter().fold(0, |size: usize, &byte| size << 8 | usize::from(byte));
     Ok(Head {
         descr: "|u1".into(),
         element: Element::BYTE,
         shape: sizes.chunks_exact(4).map(size).collect(),
-        data_at: data_at as u64,
+        data_at,
     })
 }
 

@@ -12,10 +12,9 @@ use std::path::{Path, PathBuf};
 
 use image::ImageFormat::{Bmp, Gif, Jpeg, Png, WebP};
 use image::ImageReader;
-use rayon::prelude::*;
 
 use super::Found;
-use super::decode::{self, Head, VALID};
+use super::decode::{self, DEEP, Failures, Head, VALID};
 use crate::data::DataError;
 use crate::data::error::{listed, listed_first};
 use crate::data::part::{Part, Pool, room_for};
@@ -72,24 +71,21 @@ pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
 
     let all = || [Some(&train), val.as_ref(), test.as_ref()].into_iter().flatten();
     let heads = read_heads(all().flat_map(|listing| &listing.files), size)?;
-    let shape = heads.shape;
+    let names = train.classes.iter().map(|name| name.to_string_lossy().into_owned());
     let mut found = Found {
         format: "image_folder".into(),
         scale: 255.0,
         classes: Some(train.classes.len()),
-        class_names: train
-            .classes
-            .iter()
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect(),
-        notes: notes(all(), &heads),
-        train: train.decode(shape)?,
-        val: val.map(|listing| listing.decode(shape)).transpose()?,
-        test: test.map(|listing| listing.decode(shape)).transpose()?,
+        class_names: names.collect(),
+        notes: passed_over(all()),
+        train: train.decode(heads.shape)?,
+        val: val.map(|listing| listing.decode(heads.shape)).transpose()?,
+        test: test.map(|listing| listing.decode(heads.shape)).transpose()?,
     };
+    found.notes.extend(heads.notes);
     let largest = |pool: &Pool| pool.part.pixels().ok()?.iter().copied().max();
     // What 4095 of 65 535 is of 255.
-    if heads.deep.is_some() && found.parts().all(|(_, pool)| largest(pool) <= Some(16)) {
+    if heads.are_deep && found.parts().all(|(_, pool)| largest(pool) <= Some(16)) {
         let told = "image_folder: no value is above 16 of 255, as of 12 bits in files of 16: save 16 times the values";
         found.notes.push(told.into());
     }
@@ -229,8 +225,7 @@ impl Listing {
                 "valid: CLASS/IMAGE.png, or train/CLASS/IMAGE.png beside val and test",
             ));
         }
-        let mut listing = Self::list(folder, classes)?;
-        listing.pass_over_rest(entries);
+        let listing = Self::list(folder, classes, entries)?;
         let has_images = |class: usize| listing.files.iter().any(|file| file.label == class as i64);
         match (0..listing.classes.len()).find(|&class| !has_images(class)) {
             None => Ok(listing),
@@ -247,15 +242,15 @@ impl Listing {
                 return Err(DataError::new(fault, "remove it, or add it there"));
             }
         }
-        let mut listing = Self::list(folder, train.classes.clone())?;
-        listing.pass_over_rest(entries);
+        let listing = Self::list(folder, train.classes.clone(), entries)?;
         if listing.files.is_empty() {
             return Err(listing.no_images(folder));
         }
         Ok(listing)
     }
 
-    fn list(folder: &Path, classes: Vec<OsString>) -> Result<Self, DataError> {
+    /// All files of the classes in a folder that has these `others` beside them.
+    fn list(folder: &Path, classes: Vec<OsString>, others: Entries) -> Result<Self, DataError> {
         let mut listing = Self {
             classes,
             files: Vec::new(),
@@ -274,10 +269,10 @@ impl Listing {
                     Some(reason) => listing.passed_over.push((reason, path)),
                 }
             }
-            let inner = entries.folders.into_values();
-            listing.passed_over.extend(inner.map(|folder| (INNER, folder)));
-            listing.passed_over.extend(entries.others);
+            let inner = entries.folders.into_values().map(|folder| (INNER, folder));
+            listing.passed_over.extend(inner.chain(entries.others));
         }
+        listing.pass_over_rest(others);
         Ok(listing)
     }
 
@@ -298,34 +293,16 @@ impl Listing {
             false => beside,
         };
         let folders = entries.folders.into_iter();
-        self.passed_over
-            .extend(folders.map(|(name, folder)| (reason(&name), folder)));
-        self.passed_over
-            .extend(entries.files.into_iter().map(|file| (beside, file)));
-        self.passed_over.extend(entries.others);
+        let folders = folders.map(|(name, folder)| (reason(&name), folder));
+        let files = entries.files.into_iter().map(|file| (beside, file));
+        self.passed_over.extend(folders.chain(files).chain(entries.others));
     }
 
     fn decode(&self, shape: Shape) -> Result<Pool, DataError> {
-        let size = shape.size();
-        let mut images = room_for(self.files.len(), size as u128)?;
-        // One, then as many more as were decoded before: headers may claim what their files do not hold.
-        let mut done = 0;
-        while done < self.files.len() {
-            let end = self.files.len().min(2 * done + 1);
-            images.resize(end * size, 0);
-            let outcomes: Vec<_> = images[done * size..]
-                .par_chunks_exact_mut(size)
-                .zip(&self.files[done..end])
-                .map(|(out, file)| guarded(|| decode(&file.path, shape, out)))
-                .collect();
-            if outcomes.iter().any(Result::is_err) {
-                // The others are looked at as well, to be told together.
-                let look = |file: &ImageFile| guarded(|| decode(&file.path, shape, &mut vec![0_u8; size]));
-                let rest: Vec<_> = self.files[end..].par_iter().map(look).collect();
-                check_read(self.files[done..].iter().zip(outcomes.iter().chain(&rest)))?;
-            }
-            done = end;
-        }
+        let count = self.files.len();
+        let mut images = room_for(count, shape.bytes())?;
+        let decoded = decode::all(count, shape, |index| reader(&self.files[index].path), &mut images);
+        decoded.map_err(|failures| unreadable(failures, |index| self.files[index].path.as_path()))?;
         let images = images.into();
         let labels = self.files.iter().map(|file| file.label).collect();
         Ok(Pool::of(shape, Part { images, labels }))
@@ -335,21 +312,16 @@ impl Listing {
 /// What headers say of all images together.
 struct Heads {
     shape: Shape,
-    /// Images of more than 8 bits a channel, and one of them.
-    deep: Option<(usize, PathBuf)>,
-    /// Gray images among coloured ones.
-    gray: usize,
-    /// How many sizes there are, and the smallest and the largest of them by their pixels.
-    sizes: (usize, [(u32, u32); 2]),
-    /// Images that are scaled.
-    scaled: usize,
+    /// Some have more than 8 bits a channel.
+    are_deep: bool,
+    /// What is unusual.
+    notes: Vec<String>,
 }
 
 fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>, size: Option<usize>) -> Result<Heads, DataError> {
     let files: Vec<&ImageFile> = files.collect();
-    let heads: Vec<_> = files.par_iter().map(|file| guarded(|| read_head(&file.path))).collect();
-    check_read(files.iter().copied().zip(&heads))?;
-    let heads: Vec<Head> = heads.into_iter().flatten().collect();
+    let heads = decode::each(0..files.len(), |index| read_head(&files[index].path));
+    let heads = heads.map_err(|failures| unreadable(failures, |index| files[index].path.as_path()))?;
     let size_of = |head: &Head| (head.width, head.height);
     let mut sizes: Vec<(u32, u32)> = heads.iter().map(size_of).collect();
     sizes.sort_unstable_by_key(|&(width, height)| (u64::from(width) * u64::from(height), width));
@@ -358,27 +330,45 @@ fn read_heads<'a>(files: impl Iterator<Item = &'a ImageFile>, size: Option<usize
         return Err(DataError::no_images("the folder"));
     };
     let is_kept = sizes.len() == 1 && smallest.0.max(smallest.1) <= LARGEST_KEPT;
-    let target = match size {
+    let (width, height) = match size {
         None if is_kept => (smallest.0 as usize, smallest.1 as usize),
         size => (size.unwrap_or(USUAL_SIZE), size.unwrap_or(USUAL_SIZE)),
     };
-    let deep = || files.iter().zip(&heads).filter(|(_, head)| head.is_deep);
+    let channels = decode::channels(&heads);
+    let count = |is_it: &dyn Fn(&Head) -> bool| heads.iter().filter(|head| is_it(head)).count();
+    let mut notes = Vec::new();
+    let deep = count(&|head| head.is_deep);
+    if let Some(at) = heads.iter().position(|head| head.is_deep) {
+        let first = files[at].path.display();
+        notes.push(format!("image_folder: {deep} {DEEP}, the first {first}"));
+    }
+    let scaled = count(&|head| (head.width as usize, head.height as usize) != (width, height));
+    if scaled > 0 {
+        let [smallest, largest] = [smallest, largest].map(|(width, height)| format!("{width}x{height}"));
+        let found = match sizes.len() {
+            1 => format!("one size, {largest}"),
+            sizes => format!("{sizes} sizes, from {smallest} to {largest}"),
+        };
+        notes.push(format!(
+            "image_folder: the images have {found} (width x height); {scaled} were cropped to their central square and \
+             scaled to {width}x{height}"
+        ));
+    }
+    let gray = count(&|head| channels > 1 && !head.is_coloured);
+    if gray > 0 {
+        notes.push(format!(
+            "image_folder: {gray} gray images among coloured ones have three equal channels"
+        ));
+    }
+    let shape = Shape {
+        channels,
+        height,
+        width,
+    };
     Ok(Heads {
-        shape: Shape {
-            channels: decode::channels(&heads),
-            height: target.1,
-            width: target.0,
-        },
-        sizes: (sizes.len(), [smallest, largest]),
-        scaled: heads
-            .iter()
-            .filter(|head| (head.width as usize, head.height as usize) != target)
-            .count(),
-        deep: deep().next().map(|(file, _)| (deep().count(), file.path.clone())),
-        gray: match decode::channels(&heads) {
-            1 => 0,
-            _ => heads.iter().filter(|head| !head.is_coloured).count(),
-        },
+        shape,
+        are_deep: deep > 0,
+        notes,
     })
 }
 
@@ -400,72 +390,24 @@ fn read_head(path: &Path) -> Result<Head, String> {
     Ok(head)
 }
 
-fn decode(path: &Path, shape: Shape, out: &mut [u8]) -> Result<(), String> {
-    decode::pixels(reader(path)?, shape, out)
+/// Five of the images that could not be read.
+fn unreadable<'a>(failures: Failures, path: impl Fn(usize) -> &'a Path) -> DataError {
+    let told = |(index, cause): (usize, String)| format!("{} cannot be read ({cause})", path(index).display());
+    let images = listed_first(5, failures.into_iter().map(told));
+    DataError::new(format!("image {images}"), VALID)
 }
 
-/// A panic of a decoder as a reason.
-fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    decode::guarded(work).unwrap_or_else(|panic| Err(format!("the worker that read it panicked: {panic}")))
-}
-
-/// Whether all images were read; otherwise five that were not, in the order of the files: the same damage is always told in the
-/// same words.
-fn check_read<'a, T: 'a>(
-    outcomes: impl Iterator<Item = (&'a ImageFile, &'a Result<T, String>)>,
-) -> Result<(), DataError> {
-    let told = |file: &ImageFile, cause: &str| format!("{} cannot be read ({cause})", file.path.display());
-    let images = listed_first(
-        5,
-        outcomes.filter_map(|(file, outcome)| Some(told(file, outcome.as_ref().err()?))),
-    );
-    match images.is_empty() {
-        true => Ok(()),
-        false => Err(DataError::new(format!("image {images}"), VALID)),
-    }
-}
-
-fn notes<'a>(listings: impl Iterator<Item = &'a Listing>, heads: &Heads) -> Vec<String> {
-    let mut notes = Vec::new();
-    let mut passed_over: BTreeMap<&str, Vec<&PathBuf>> = BTreeMap::new();
+/// What was not read, by the reason.
+fn passed_over<'a>(listings: impl Iterator<Item = &'a Listing>) -> Vec<String> {
+    let mut reasons: BTreeMap<&str, Vec<&PathBuf>> = BTreeMap::new();
     for (reason, path) in listings.flat_map(|listing| &listing.passed_over) {
-        passed_over.entry(reason).or_default().push(path);
+        reasons.entry(reason).or_default().push(path);
     }
-    for (reason, paths) in passed_over {
+    let told = |(reason, paths): (&str, Vec<&PathBuf>)| {
         let (count, named) = (paths.len(), listed(paths.iter().map(|path| path.display())));
-        notes.push(format!(
-            "image_folder: {count} entries were passed over, as they are {reason}: {named}"
-        ));
-    }
-    if let Some((count, first)) = &heads.deep {
-        let first = first.display();
-        notes.push(format!(
-            "image_folder: {count} images of more than 8 bits a channel are kept in 8, the first {first}"
-        ));
-    }
-    if heads.scaled > 0 {
-        let (scaled, Shape { height, width, .. }) = (heads.scaled, heads.shape);
-        let (sizes, [smallest, largest]) = heads.sizes;
-        let found = if sizes == 1 {
-            format!("one size, {}x{}", smallest.0, smallest.1)
-        } else {
-            format!(
-                "{sizes} sizes, from {}x{} to {}x{}",
-                smallest.0, smallest.1, largest.0, largest.1
-            )
-        };
-        notes.push(format!(
-            "image_folder: the images have {found} (width x height); {scaled} were cropped to their central square and \
-             scaled to {width}x{height}"
-        ));
-    }
-    if heads.gray > 0 {
-        let gray = heads.gray;
-        notes.push(format!(
-            "image_folder: {gray} gray images among coloured ones have three equal channels"
-        ));
-    }
-    notes
+        format!("image_folder: {count} entries were passed over, as they are {reason}: {named}")
+    };
+    reasons.into_iter().map(told).collect()
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use super::array::{Element, ElementKind, Head, wrong_type};
 use crate::data::DataError;
-use crate::data::locate::fill;
+use crate::data::locate::up_to;
 
 /// How every file begins.
 pub const MAGIC: [u8; 6] = *b"\x93NUMPY";
 /// NumPy pads headers to some hundred bytes; those of structured types, which are refused, may be longer.
-const LONGEST_HEADER: usize = 1 << 16;
+const LONGEST_HEADER: u64 = 1 << 16;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,28 +26,31 @@ struct Dictionary {
 ///
 /// # Errors
 /// What keeps it from being one; an array in Fortran order; elements that neither images nor labels can have.
-pub fn head(file: &str, mut input: &mut dyn Read) -> Result<Head, DataError> {
+pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
     let wrong = |why: &str| {
         let fault = format!("data file {file} is no NPY file that can be read: {why}");
         DataError::new(fault, "save it again with numpy.save")
     };
-    // The length has two bytes in version 1, and four in later ones.
-    let mut start = [0; 12];
-    if fill(file, &mut input, &mut start[..8], 0)? < 8 || !start.starts_with(&MAGIC) {
+    let start = up_to(file, input, 8, 0)?;
+    if !start.starts_with(&MAGIC) {
         return Err(wrong("it does not begin with the magic number, \\x93NUMPY"));
     }
-    let data_at = match start[6] {
-        1 => 10,
-        2 | 3 => 12,
+    let text_at = match start[MAGIC.len()..] {
+        [1, _] => 10,
+        [2 | 3, _] => 12,
         _ => return Err(wrong("its version is not 1, 2 or 3")),
     };
-    let found = fill(file, &mut input, &mut start[8..data_at], 8)?;
-    let length = u32::from_le_bytes([start[8], start[9], start[10], start[11]]) as usize;
-    if found + 8 < data_at || length > LONGEST_HEADER {
+    let length = up_to(file, input, text_at - 8, 8)?;
+    let is_whole = 8 + length.len() as u64 == text_at;
+    let length = length
+        .iter()
+        .rev()
+        .fold(0, |length: u64, &byte| length << 8 | u64::from(byte));
+    if !is_whole || length > LONGEST_HEADER {
         return Err(wrong("its header is cut short, or longer than 65536 bytes"));
     }
-    let mut text = vec![0; length];
-    if fill(file, &mut input, &mut text, data_at as u64)? < length {
+    let text = up_to(file, input, length, text_at)?;
+    if (text.len() as u64) < length {
         return Err(wrong("its header is cut short"));
     }
     let header: Dictionary = serde_json::from_str(&as_json(&text)).map_err(|cause| wrong(&cause.to_string()))?;
@@ -58,7 +61,7 @@ pub fn head(file: &str, mut input: &mut dyn Read) -> Result<Head, DataError> {
         element: element(file, &header.descr)?,
         descr: header.descr,
         shape: header.shape,
-        data_at: (data_at + length) as u64,
+        data_at: text_at + length,
     })
 }
 

@@ -10,10 +10,9 @@ use image::ImageReader;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use rayon::prelude::*;
 
 use super::Found;
-use super::decode::{self, Head, VALID};
+use super::decode::{self, DEEP, Failures, VALID};
 use crate::data::DataError;
 use crate::data::error::listed;
 use crate::data::part::{Part, Pool, room_for};
@@ -305,8 +304,16 @@ fn append_bytes<'a>(
 
 /// Decodes files, which all have the size of the first; gray ones among coloured ones get three equal channels.
 fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Result<(Shape, Vec<u8>), DataError> {
-    let heads: Vec<_> = files.par_iter().map(|file| work(column, file, decode::head)).collect();
-    let heads = heads.into_iter().collect::<Result<Vec<Head>, _>>()?;
+    let open = |index: usize| {
+        let reader = ImageReader::new(Cursor::new(files[index].bytes.data())).with_guessed_format();
+        reader.map_err(|error| error.to_string())
+    };
+    let refused = |failures: Failures| {
+        let (index, cause) = failures.into_iter().next().unwrap_or_default();
+        let fault = format!("is no image that can be read ({cause})");
+        column.cell(files[index].group, files[index].row, fault, VALID)
+    };
+    let heads = decode::each(0..files.len(), |index| decode::head(open(index)?)).map_err(refused)?;
     let size = heads.first().map_or((0, 0), |first| (first.width, first.height));
     for (file, head) in files.iter().zip(&heads) {
         if (head.width, head.height) != size {
@@ -320,9 +327,7 @@ fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Res
     let deep = heads.iter().filter(|head| head.is_deep).count();
     if deep > 0 {
         let file = column.file;
-        notes.push(format!(
-            "{file}: {deep} images of more than 8 bits a channel are kept in 8"
-        ));
+        notes.push(format!("{file}: {deep} {DEEP}"));
     }
     let shape = Shape {
         channels: decode::channels(&heads),
@@ -330,31 +335,8 @@ fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Res
         width: size.0 as usize,
     };
     let mut images = room_for(files.len(), shape.bytes())?;
-    images.resize(files.len() * shape.size(), 0);
-    let outcomes: Vec<_> = images
-        .par_chunks_exact_mut(shape.size())
-        .zip(files)
-        .map(|(out, file)| work(column, file, |reader| decode::pixels(reader, shape, out)))
-        .collect();
-    // In the order of the rows, so that the same damage is always reported for the same row.
-    outcomes.into_iter().collect::<Result<(), _>>()?;
+    decode::all(files.len(), shape, open, &mut images).map_err(refused)?;
     Ok((shape, images))
-}
-
-/// Decodes a file by `decode`.
-fn work<'a, T>(
-    column: &Column,
-    file: &'a ImageCell,
-    decode: impl FnOnce(ImageReader<Cursor<&'a [u8]>>) -> Result<T, String>,
-) -> Result<T, DataError> {
-    let outcome = decode::guarded(|| {
-        let reader = ImageReader::new(Cursor::new(file.bytes.data())).with_guessed_format();
-        decode(reader.map_err(|error| error.to_string())?)
-    });
-    outcome.and_then(|outcome| outcome).map_err(|cause| {
-        let fault = format!("is no image that can be read ({cause})");
-        column.cell(file.group, file.row, fault, VALID)
-    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Files of tokens that another program has made of a text: numbers of 16 or 32 bits, little-endian, with the header of
 //! llm.c (Karpathy 2024, <https://github.com/karpathy/llm.c>) or without one.
 
-use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use super::TokenSet;
 use super::file::{part_sizes, windows};
 use super::stream::{TokenFile, Tokens};
 use crate::data::DataError;
-use crate::data::locate::{self, Input, check_length, fill, find, open_unpacked, rest};
+use crate::data::locate::{self, Input, check_length, find, open_unpacked, rest, up_to};
 use crate::data::records::{RecordFile, Source};
 use crate::scenario::{SplitSpec, TokenFiles, TokenFormat};
 
@@ -77,9 +76,7 @@ fn short(path: &Path, parts: &str, tokens: usize, block: usize) -> DataError {
 pub(super) fn open(path: &Path, format: TokenFormat, vocab: i64) -> Result<TokenFile, DataError> {
     let unpacked = open_unpacked(path)?;
     let Input { name, mut bytes } = locate::open(path)?;
-    let mut head = vec![0; HEADER];
-    let found = fill(&name, &mut bytes, &mut head, 0)?;
-    head.truncate(found);
+    let mut head = up_to(&name, &mut bytes, HEADER as u64, 0)?;
     let header = llm_c(&head);
     let (header, each) = match (format, header) {
         (TokenFormat::LlmC, None) => return Err(no_header(&name, &head)),
@@ -101,8 +98,7 @@ pub(super) fn open(path: &Path, format: TokenFormat, vocab: i64) -> Result<Token
             (head.len() - first, Source::Memory(head))
         }
         (None, None) => {
-            let whole = bytes.read_to_end(&mut head);
-            whole.map_err(|cause| DataError::unreadable(&name, head.len() as u64, cause))?;
+            head.extend(up_to(&name, &mut bytes, u64::MAX, head.len() as u64)?);
             (head.len(), Source::Memory(head))
         }
     };

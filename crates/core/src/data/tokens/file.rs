@@ -5,7 +5,7 @@ use std::path::Path;
 use super::stream::{TokenFile, Tokens};
 use super::{TokenSet, in_order};
 use crate::data::DataError;
-use crate::data::locate::{GZIP_MAGIC, fill_at, find};
+use crate::data::locate::{GZIP_MAGIC, find, up_to};
 use crate::data::records::{RecordFile, Source};
 use crate::files;
 use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
@@ -13,7 +13,7 @@ use crate::scenario::{BYTE_VOCABULARY, PartSizes, SplitSpec, TextFile};
 /// The token that ends a file.
 const SEPARATOR: i32 = 256;
 /// Bytes that tell what a file is.
-const LOOKED_AT: usize = 1 << 16;
+const LOOKED_AT: u64 = 1 << 16;
 const WIDE: (&str, &str) = (
     "is in UTF-16 or UTF-32, two or four bytes for a letter",
     "save it as UTF-8: `iconv -f UTF-16 -t UTF-8`, or -f UTF-32; with LE or BE behind it if there is no byte-order mark",
@@ -52,9 +52,7 @@ pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
     let opened = files::open(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
     let (count, file) = opened.map_err(|cause| DataError::io(path, cause))?;
     let name = path.display().to_string();
-    let mut head = vec![0; LOOKED_AT];
-    let found = fill_at(&name, &file, &mut head, 0)?;
-    head.truncate(found);
+    let head = up_to(&name, &mut &file, LOOKED_AT, 0)?;
     let other = OTHERS.iter().find(|(magic, _)| head.starts_with(magic));
     if let Some((fault, remedy)) = other.map(|other| other.1).or_else(|| is_wide(&head).then_some(WIDE)) {
         return Err(DataError::new(format!("data file {name} {fault}"), remedy));

@@ -23,7 +23,7 @@ use super::DataError;
 pub(super) use binary::has_header;
 pub use resident::{ResidentTokens, TokenFeed};
 pub use stream::Tokens;
-pub use survey::{TextSurvey, survey_text, survey_tokens};
+pub use survey::{TextSurvey, survey};
 
 /// A text that a run trains and measures on.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,8 +116,7 @@ impl TokenSet {
         } else {
             return Ok(());
         };
-        let fault = format!("task.host reads {host}, but the data '{}' is {data}", self.name);
-        Err(DataError::new(fault, format!("make task.{key} agree with the data")))
+        Err(DataError::host(key, host, &self.name, data))
     }
 
     /// Tokens and the windows of the parts, checked, with their hash.

@@ -11,8 +11,10 @@ use super::stream::with_room;
 use super::{TokenSet, in_order};
 use crate::data::DataError;
 use crate::random::{ContentRng, Domain, Draw, derive};
-use crate::scenario::{PartSizes, SynthTokens};
+use crate::scenario::{PartSizes, SYNTH_VOCABULARY, SynthTokens};
 
+/// Tokens but the last, which marks a copied span.
+const ORDINARY: u64 = SYNTH_VOCABULARY as u64 - 1;
 /// Upper ends of the shares of the four successors, of 15.
 const SUCCESSOR_SHARES: [u64; 3] = [8, 12, 14];
 const SHARES: u64 = 15;
@@ -47,8 +49,14 @@ pub fn load(params: &SynthTokens) -> Result<TokenSet, DataError> {
         let numbered = texts.par_chunks_exact_mut(length).enumerate();
         numbered.for_each(|(index, out)| write_text(params, part, index, out));
     }
-    let vocab = i64::try_from(params.vocab).unwrap_or(i64::MAX);
-    TokenSet::new("synth_tokens", vocab, params.block, length, tokens, in_order(sizes))
+    TokenSet::new(
+        "synth_tokens",
+        SYNTH_VOCABULARY,
+        params.block,
+        length,
+        tokens,
+        in_order(sizes),
+    )
 }
 
 /// The `choice`-th successor of `token` under `topic`.
@@ -56,24 +64,22 @@ fn successor(params: &SynthTokens, topic: u64, token: u64, choice: u64) -> u64 {
     let word = derive(
         params.seed,
         Domain::ProceduralSuccessor,
-        &[topic * params.vocab + token, choice],
+        &[topic * (ORDINARY + 1) + token, choice],
     );
-    ((u128::from(word) * u128::from(params.vocab - 1)) >> 64) as u64
+    ((u128::from(word) * u128::from(ORDINARY)) >> 64) as u64
 }
 
 /// Fills `out` with text `index` of `part` (0 train, 1 validation, 2 test).
 fn write_text(params: &SynthTokens, part: u64, index: usize, out: &mut [i32]) {
     let mut rng = ContentRng::new(params.seed, Domain::ProceduralDocument, &[part, index as u64]);
-    let ordinary = params.vocab - 1;
-    let marker = ordinary;
     let copied = COPIED.min(params.block / 4);
     let mut topic = rng.below(TOPICS);
     let mut text: Vec<u64> = Vec::with_capacity(out.len() + copied);
-    text.push(rng.below(ordinary));
+    text.push(rng.below(ORDINARY));
     while text.len() < out.len() {
         if text.len() >= 2 * copied && rng.below(COPY_RARITY) == 0 {
             let span = text.len() - copied..text.len();
-            text.push(marker);
+            text.push(ORDINARY);
             text.extend_from_within(span);
             continue;
         }
@@ -81,7 +87,7 @@ fn write_text(params: &SynthTokens, part: u64, index: usize, out: &mut [i32]) {
             topic = rng.below(TOPICS);
         }
         let next = if rng.below(NOISE_RARITY) == 0 {
-            rng.below(ordinary)
+            rng.below(ORDINARY)
         } else {
             let share = rng.below(SHARES);
             let choice = SUCCESSOR_SHARES.iter().filter(|&&end| share >= end).count();

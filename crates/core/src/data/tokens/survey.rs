@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::stream::{TokenFile, Tokens};
+use super::stream::Tokens;
 use super::{binary, file};
 use crate::data::DataError;
 use crate::scenario::{BYTE_VOCABULARY, TokenFormat};
@@ -27,25 +27,17 @@ pub struct TextSurvey {
     pub entropy: f64,
 }
 
-/// Looks at a text file, one token a byte; `vocab` if it is to be smaller than that of bytes.
+/// Looks at a file of tokens, or without a `format` at a text file, one token a byte; `vocab` if it is known, or to be smaller than
+/// that of bytes.
 ///
 /// # Errors
-/// A file that cannot be read; a byte that is not below `vocab`.
-pub fn survey_text(path: &Path, vocab: Option<i64>) -> Result<TextSurvey, DataError> {
-    let vocab = vocab.unwrap_or(BYTE_VOCABULARY);
-    of("text", file::open(path, vocab)?, vocab)
-}
-
-/// Looks at a file of tokens; `vocab` if it is known.
-///
-/// # Errors
-/// Anything that would keep a run from reading it.
-pub fn survey_tokens(path: &Path, format: TokenFormat, vocab: Option<i64>) -> Result<TextSurvey, DataError> {
-    let vocab = vocab.unwrap_or(MOST_TOKENS);
-    of("token_files", binary::open(path, format, vocab)?, vocab)
-}
-
-fn of(format: &'static str, file: TokenFile, vocab: i64) -> Result<TextSurvey, DataError> {
+/// Anything that would keep a run from reading it; a token that is not below `vocab`.
+pub fn survey(path: &Path, format: Option<TokenFormat>, vocab: Option<i64>) -> Result<TextSurvey, DataError> {
+    let vocab = vocab.unwrap_or(format.map_or(BYTE_VOCABULARY, |_| MOST_TOKENS));
+    let (format, file) = match format {
+        None => ("text", file::open(path, vocab)?),
+        Some(format) => ("token_files", binary::open(path, format, vocab)?),
+    };
     let tokens = Tokens::of_file(file);
     let mut counts = vec![0_u64; vocab as usize];
     tokens.for_each_chunk(0..tokens.len(), |_, chunk| {

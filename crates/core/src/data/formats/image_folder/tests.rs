@@ -287,8 +287,16 @@ fn folders_without_classes_or_images_are_refused() {
 
 #[test]
 fn a_decoder_that_panics_is_a_reason_why_an_image_cannot_be_read() {
-    let lost = |work: fn() -> Result<(), String>| guarded(work).unwrap_err();
-    assert!(lost(|| panic!("a strange file")).ends_with(" panicked: a strange file"));
+    let lost = decode::each(0..3, |index| match index {
+        1 => panic!("a strange file"),
+        _ => Ok(index),
+    });
+
+    let failures = lost.unwrap_err();
+    let [(1, cause)] = &failures[..] else {
+        panic!("one image is lost");
+    };
+    assert!(cause.ends_with(" panicked: a strange file"), "{cause}");
 }
 
 #[test]

@@ -9,14 +9,14 @@ fn written(bytes: &[u8]) -> tempfile::NamedTempFile {
 
 #[test]
 fn a_text_is_told_with_the_entropy_of_its_bytes() {
-    let survey = survey_text(written(b"abababab").path(), None).unwrap();
+    let told = survey(written(b"abababab").path(), None, None).unwrap();
 
-    assert_eq!((survey.format, survey.tokens, survey.distinct), ("text", 8, 2));
-    assert_eq!(survey.largest, Some(usize::from(b'b')));
-    assert!((survey.entropy - std::f64::consts::LN_2).abs() < 1e-12);
-    let uniform = survey_text(written(b"aaaa").path(), None).unwrap();
+    assert_eq!((told.format, told.tokens, told.distinct), ("text", 8, 2));
+    assert_eq!(told.largest, Some(usize::from(b'b')));
+    assert!((told.entropy - std::f64::consts::LN_2).abs() < 1e-12);
+    let uniform = survey(written(b"aaaa").path(), None, None).unwrap();
     assert_eq!((uniform.distinct, uniform.entropy), (1, 0.0));
-    let empty = survey_text(written(b"").path(), None).unwrap();
+    let empty = survey(written(b"").path(), None, None).unwrap();
     assert_eq!((empty.tokens, empty.largest, empty.entropy), (0, None, 0.0));
 }
 
@@ -25,17 +25,17 @@ fn a_byte_beyond_the_vocabulary_is_named_with_its_place() {
     let file = written(b"\x01\x02z");
 
     assert_refused(
-        survey_text(file.path(), Some(50)),
+        survey(file.path(), None, Some(50)),
         "token 2 at byte 2 is 122, outside 0..50",
     );
-    assert_eq!(survey_text(file.path(), Some(123)).unwrap().largest, Some(122));
+    assert_eq!(survey(file.path(), None, Some(123)).unwrap().largest, Some(122));
 }
 
 #[test]
 fn tokens_are_counted_as_the_vocabulary_allows() {
     let tokens = [7_u16, 500, 7, 499];
     let file = written(&tokens.map(u16::to_le_bytes).concat());
-    let look = |vocab| survey_tokens(file.path(), TokenFormat::Auto, vocab);
+    let look = |vocab| survey(file.path(), Some(TokenFormat::Auto), vocab);
 
     let survey = look(None).unwrap();
 
