@@ -197,7 +197,7 @@ fn activations(loaded: &Loaded, seeds: usize, device: DeviceSpec) -> f64 {
 fn rollout(loaded: &Loaded) -> f64 {
     let (policy, steps) = (&loaded.scenario.policy, loaded.task.max_steps);
     let features = ObservationFeatures::default();
-    let observation = ObservationSchema::new(&loaded.slots, steps, &policy.obs, &features);
+    let observation = ObservationSchema::new(&loaded.slots, steps, &policy.features, &features);
     let episodes = loaded.scenario.learner.episodes_learnt_from();
     f64::from(episodes) * f64::from(steps) * observation.len() as f64 * 2.0 * F32
 }

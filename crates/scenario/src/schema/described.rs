@@ -111,7 +111,6 @@ macro_rules! members {
         })*
     };
 }
-pub(crate) use members;
 
 members! {
     LifecycleOp => "lifecycle operation",

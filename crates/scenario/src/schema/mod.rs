@@ -32,7 +32,6 @@ mod tests;
 pub(crate) use declare::overlay;
 #[doc(hidden)]
 pub use declare::{choice, field, name_of, record, section, structure};
-pub(crate) use described::members;
 pub use described::{Described, Settings, Written};
 pub use kind::{Content, Field, FloatRange, Kind, Names, Subject, Variant, snake_case};
 #[doc(hidden)]

@@ -183,22 +183,6 @@ fn a_batch_that_can_be_read_the_second_time_is_as_it_would_have_been() {
 }
 
 #[test]
-fn the_time_that_batches_were_waited_for_is_told_once() {
-    let (mut plan, _) = plan();
-    let readers = readers(1, 1);
-    let mut slow = ring(&readers, |_| {
-        thread::sleep(Duration::from_millis(1));
-        Ok(())
-    });
-
-    fetched(&mut slow, &mut plan, 1).unwrap();
-    slow.forget().unwrap();
-
-    assert!(readers.take_waited() >= Duration::from_millis(1));
-    assert_eq!(readers.take_waited(), Duration::ZERO);
-}
-
-#[test]
 fn a_panic_of_a_thread_is_an_error_of_the_batch_and_the_threads_continue() {
     let (mut plan, order) = plan();
     let readers = readers(1, 4);

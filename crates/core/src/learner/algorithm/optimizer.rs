@@ -2,7 +2,7 @@
 
 use tch::{Device, Kind, Tensor};
 
-use super::error::LearnerError;
+use super::steps::LearnerError;
 use crate::kernels::{GroupNorm, backward, clip_group, zero_grads};
 use crate::nn::{Implementation, LossScaler, Optimizer};
 use crate::policy::{ParamGroup, PolicyParam, TrainablePolicy};
