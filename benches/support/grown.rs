@@ -40,7 +40,7 @@ fn grow(In((name, seeds)): In<(&'static str, usize)>, mut envs: Query<GrowingEnv
             growth.apply(plan, slot, &mut env, false).expect("a seed can be built");
             let mut held = env.slots.0[slot].record.clone();
             if let Some(seed) = &mut held {
-                (seed.previous_stage, seed.stage) = (SeedStage::Blending, SeedStage::Holding);
+                seed.stage = SeedStage::Holding;
                 let shape = RampShape::new(AlphaCurve::Linear, 1.0);
                 seed.alpha.retarget(1.0, 0, shape).expect("alpha holds");
             }

@@ -23,8 +23,8 @@ pub use crate::nn::{Init, LayerNorm, Linear, Mode, ParamSet};
 pub use crate::policy::{NetCore, NetRegistry, Packing, RecurrentCell, RecurrentCore, RecurrentState};
 pub use crate::random::{Domain, Draw, RunRng};
 pub use crate::reward::{
-    EpisodeReward, Potential, RewardBreakdown, RewardError, RewardInputs, RewardMode, RewardModes, RewardState,
-    RewardTerms, SeedView, StepReward, Term,
+    EpisodeReward, RewardBreakdown, RewardError, RewardInputs, RewardMode, RewardModes, RewardState, RewardTerms,
+    SeedView, StepReward, Term,
 };
 pub use crate::run::{Inventory, StopSignal};
 pub use crate::scenario::{MeasurementNeed, RewardProfile, SparseReward};

@@ -23,6 +23,8 @@ const MAX_EXPONENT: f64 = 700.0;
 const ATTRIBUTION_CLIP: f64 = 10.0;
 /// Contribution from which a commit counts as contributing, percentage points.
 pub const CONTRIBUTING: f64 = 1.0;
+/// Weight of the potential-based shaping.
+pub const POTENTIAL_WEIGHT: f64 = 0.3;
 
 /// What is credited of a contribution `c` while the env progressed by `p`, both in percentage points: their harmonic mean
 /// where the contribution is the larger one.
@@ -68,7 +70,7 @@ pub fn progress(inputs: &RewardInputs, seed: &SeedView) -> f64 {
 /// What a seed that is committed now counts for: its contribution as far as the env has gained since it germinated.
 /// Percentage points; `None` if the contribution is unknown.
 pub fn commit_credit(inputs: &RewardInputs, seed: &SeedView) -> Option<f64> {
-    let points = seed.fresh_contribution()?;
+    let points = seed.contribution?;
     Some(combine(progress(inputs, seed), points).min(points))
 }
 
@@ -94,7 +96,7 @@ pub fn weigh(weight: f64, points: f64) -> f64 {
 pub fn value_seeds(inputs: &RewardInputs, accuracy: f64, weight: f64) -> Vec<SeedValue> {
     let regression = regression_discount(inputs.delta_cf);
     let value = |(slot, seed): (usize, &SeedView)| {
-        let contribution = seed.fresh_contribution()?;
+        let contribution = seed.contribution?;
         let progress = accuracy - seed.accuracy_at_germination;
         let points = if contribution < 0.0 {
             contribution

@@ -1,6 +1,6 @@
 //! The modes that pay a bonus per commit: at once, or in part for as long as the seed contributes.
 
-use super::attribution::{CONTRIBUTING, combine, progress};
+use super::attribution::{CONTRIBUTING, POTENTIAL_WEIGHT, combine, progress};
 use super::costs::{SLOT_RENT_RATIO, auto_prune, linear_rent};
 use super::memory::{Instalments, Memory, remembering};
 use super::shaped::legitimacy;
@@ -46,8 +46,8 @@ impl RewardMode for BasicReward {
         RewardProfile::needing(MeasurementNeed::AtCommit)
     }
 
-    fn potential(&self) -> Option<Potential> {
-        Some(Potential::default())
+    fn potential_weight(&self) -> Option<f64> {
+        Some(POTENTIAL_WEIGHT)
     }
 }
 
@@ -72,7 +72,7 @@ fn commit_bonus(inputs: &RewardInputs, memory: &Memory) -> f64 {
         return 0.0;
     };
     let delta = inputs.delta_cf.filter(|delta| *delta > 0.0);
-    match (delta, seed.fresh_contribution()) {
+    match (delta, seed.contribution) {
         (Some(delta), Some(points)) if points >= CONTRIBUTING => {
             let gained = delta.min(progress(inputs, seed)).min(committed_gain(inputs, memory));
             let credited = combine(gained, points);
@@ -115,7 +115,7 @@ impl RewardMode for BasicPlusReward {
                 return Ok(());
             }
             out.pay(Term::CommitBonus, (1.0 - DRIP_FRACTION) * bonus);
-            let contribution = inputs.acted().and_then(SeedView::fresh_contribution);
+            let contribution = inputs.acted().and_then(|seed| seed.contribution);
             if let (Some(contribution), Some(kept)) = (contribution, inputs.slot.and_then(|slot| memory.of_mut(slot))) {
                 let steps = inputs.max_steps.saturating_sub(inputs.step).max(MIN_DRIP_STEPS);
                 kept.instalments = Some(Instalments {
@@ -134,8 +134,8 @@ impl RewardMode for BasicPlusReward {
         }
     }
 
-    fn potential(&self) -> Option<Potential> {
-        Some(Potential::default())
+    fn potential_weight(&self) -> Option<f64> {
+        Some(POTENTIAL_WEIGHT)
     }
 }
 
@@ -147,7 +147,7 @@ fn drip(inputs: &RewardInputs, memory: &Memory) -> Result<f64, RewardError> {
             continue;
         };
         let now = seed
-            .fresh_contribution()
+            .contribution
             .ok_or(RewardError::MissingMeasurement("the contribution of a committed seed"))?;
         let share = (now / due.contribution).clamp(-NEGATIVE_DRIP_RATIO, 1.0);
         let least = -NEGATIVE_DRIP_RATIO * MAX_DRIP;

@@ -55,8 +55,8 @@ impl RewardMode for EscrowReward {
         }
     }
 
-    fn potential(&self) -> Option<Potential> {
-        self.shaped.potential()
+    fn potential_weight(&self) -> Option<f64> {
+        self.shaped.potential_weight()
     }
 }
 

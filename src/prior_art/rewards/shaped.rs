@@ -1,7 +1,7 @@
 //! Attribution, rent, and shaping of what the controller does. A seed is paid once it is committed: what is paid for growing
 //! ones pays for never committing them.
 
-use super::attribution::{CONTRIBUTING, SeedValue, commit_credit, ratio_penalty, value_seeds, weigh};
+use super::attribution::{CONTRIBUTING, POTENTIAL_WEIGHT, SeedValue, commit_credit, ratio_penalty, value_seeds, weigh};
 use super::costs;
 use super::memory::{Memory, remembering};
 use crate::prelude::*;
@@ -114,8 +114,8 @@ impl RewardMode for ShapedReward {
         }
     }
 
-    fn potential(&self) -> Option<Potential> {
-        (!self.disable_pbrs).then(Potential::default)
+    fn potential_weight(&self) -> Option<f64> {
+        (!self.disable_pbrs).then_some(POTENTIAL_WEIGHT)
     }
 }
 
@@ -258,7 +258,7 @@ fn pay_commit(
     let (Some(seed), Some(slot)) = (inputs.acted(), inputs.slot) else {
         return;
     };
-    let contribution = seed.fresh_contribution();
+    let contribution = seed.contribution;
     let (shaping, completion) = commit_shaping(config, seed, inputs);
     out.pay(Term::CommitShaping, shaping);
     out.pay(Term::CompletionBonus, completion);
@@ -283,7 +283,7 @@ fn commit_shaping(config: &ShapedReward, seed: &SeedView, inputs: &RewardInputs)
         return (UNMEASURED_COMMIT, 0.0);
     };
     if delta < 0.0 {
-        let claims = seed.fresh_contribution();
+        let claims = seed.contribution;
         let is_ransom =
             claims.is_some_and(|points| points > RANSOM_FROM_CONTRIBUTION) && delta < RANSOM_BELOW_IMPROVEMENT;
         let ransom = if is_ransom { RANSOM_COMMIT } else { 0.0 };
@@ -320,7 +320,7 @@ fn hindsight(gamma: f64, step: u32, seed: &SeedView, contribution: f64, memory: 
 
 /// Reward of removing `seed`; the first rule that applies.
 fn prune_shaping(seed: &SeedView) -> f64 {
-    let contribution = seed.fresh_contribution();
+    let contribution = seed.contribution;
     if seed.age < MIN_PRUNE_AGE {
         return PRUNE_GOOD * f64::from(MIN_PRUNE_AGE - seed.age);
     }

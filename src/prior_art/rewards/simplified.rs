@@ -1,6 +1,6 @@
 //! The mode for diagnosis: potentials, a flat cost of acting; accuracy and contributing commits at the end.
 
-use super::attribution::{CONTRIBUTING, commit_credit};
+use super::attribution::{CONTRIBUTING, POTENTIAL_WEIGHT, commit_credit};
 use super::memory::remembering;
 use crate::prelude::*;
 
@@ -50,8 +50,8 @@ impl RewardMode for SimplifiedReward {
         RewardProfile::needing(MeasurementNeed::AtCommit)
     }
 
-    fn potential(&self) -> Option<Potential> {
-        Some(Potential::default())
+    fn potential_weight(&self) -> Option<f64> {
+        Some(POTENTIAL_WEIGHT)
     }
 }
 

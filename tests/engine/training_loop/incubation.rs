@@ -89,7 +89,6 @@ fn a_blending_seed_at_alpha_0_changes_neither_logits_nor_host() {
     let blend = |mut envs: Query<&mut SeedSlots>, clock: Res<RunClock>| {
         let mut slots = envs.single_mut().expect("one env");
         if let (5.., Some(seed)) = (clock.step(), &mut slots.0[0].record) {
-            seed.previous_stage = SeedStage::Training;
             seed.stage = SeedStage::Blending;
         }
     };

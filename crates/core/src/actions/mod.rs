@@ -10,14 +10,12 @@ mod commands;
 mod masks;
 mod action_space;
 mod flat;
-mod decision;
 #[cfg(test)]
 pub(crate) mod fixtures;
 
 pub use action_space::AllowedActions;
 pub use choices::Choices;
-pub use commands::{ActionFeedback, command_of, indices_of};
-pub use decision::{Decision, Sample};
+pub use commands::{ActionFeedback, Decision, Sample, command_of, indices_of};
 pub use error::{DecisionPoint, PolicyError};
 pub use flat::flat_commands;
 pub use heads::{HEADS, Head, HeadIndices, OPS, RELEVANCE, available, relevant};

@@ -36,7 +36,7 @@ impl DecidedEnvItem<'_, '_> {
         let reason = self.outcome.refusal.as_ref();
         let payload = telemetry::Decision {
             op: command.op(),
-            slot: command.slot().and_then(|slot| slots.id_at(slot)),
+            slot: command.slot().and_then(|slot| Some(slots.slots().get(slot)?.slot)),
             blocked: reason.map(|reason| refusal_code(reason).into()),
             choice: Choice::of(command, |index| blueprints.name_of(index).into()),
             policy: chosen.sample.as_ref().map(|sample| {

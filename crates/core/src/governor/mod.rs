@@ -6,7 +6,6 @@
 //! (`detector`, `snapshot_rule`, `preflight`); tensors are moved by `store` and `rollback`.
 
 mod detector;
-mod error;
 mod preflight;
 mod snapshot_rule;
 mod state;
@@ -17,9 +16,8 @@ pub(crate) mod rollback;
 use bevy_app::{App, Plugin};
 
 pub use detector::{Alarm, LossVerdict};
-pub use error::GovernorError;
 pub use snapshot_rule::{SnapshotInput, SnapshotRule};
-pub use state::{Governor, Rollback, RollbackVerdict};
+pub use state::{Governor, GovernorError, Rollback, RollbackVerdict};
 
 use store::Snapshots;
 

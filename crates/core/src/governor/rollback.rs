@@ -4,9 +4,8 @@ use bevy_ecs::prelude::*;
 use smallvec::SmallVec;
 
 use super::detector::prune_reason;
-use super::error::GovernorError;
 use super::snapshot_rule::SnapshotInput;
-use super::state::{Rollback, RollbackVerdict};
+use super::state::{GovernorError, Rollback, RollbackVerdict};
 use super::systems::{GovernedEnv, GovernedEnvItem, GovernorContext};
 use crate::env::{
     EnvId, EpisodeEnding, EpisodeStats, GrowingEnvItem, GrowthContext, SeedSlots, StepStatus, ValMetrics,

@@ -9,7 +9,7 @@ use bevy_platform::cell::SyncCell;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
-use super::error::GovernorError;
+use super::state::GovernorError;
 use crate::env::SeedSlots;
 use crate::growth::SeedStage;
 use crate::health::Failure;

@@ -5,9 +5,8 @@ use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 
 use super::detector::{Alarm, LossVerdict, MIN_PANICS};
-use super::error::GovernorError;
 use super::snapshot_rule::SnapshotInput;
-use super::state::{Governor, RollbackVerdict};
+use super::state::{Governor, GovernorError, RollbackVerdict};
 use super::store::{CapturedNetwork, Snapshots};
 use crate::clock::RunClock;
 use crate::env::unfinished::name_of;

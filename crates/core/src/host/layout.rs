@@ -32,11 +32,6 @@ impl SlotLayout {
     pub fn index_of(&self, slot: SlotId) -> Option<usize> {
         self.slots.iter().position(|spec| spec.slot == slot)
     }
-
-    /// The slot with a policy slot index.
-    pub fn id_at(&self, index: usize) -> Option<SlotId> {
-        self.slots.get(index).map(|spec| spec.slot)
-    }
 }
 
 #[cfg(test)]

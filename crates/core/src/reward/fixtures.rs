@@ -37,7 +37,7 @@ impl SeedView {
 
     /// Measured in this step, percentage points.
     pub fn worth(mut self, points: f64) -> Self {
-        self.contribution = Some(MeasuredContribution { points, age: 0 });
+        self.contribution = Some(points);
         self
     }
 

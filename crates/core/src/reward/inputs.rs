@@ -76,15 +76,6 @@ pub enum EpisodeStatus {
     Truncated,
 }
 
-/// A contribution and its age in steps.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MeasuredContribution {
-    /// Percentage points.
-    pub points: f64,
-    /// Steps since it was measured.
-    pub age: u32,
-}
-
 /// A non-empty slot as the reward sees it. Accuracies in percent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeedView {
@@ -102,8 +93,8 @@ pub struct SeedView {
     pub params: u64,
     /// Of the env.
     pub accuracy_at_germination: f64,
-    /// Newest measurement.
-    pub contribution: Option<MeasuredContribution>,
+    /// Percentage points, if measured in this step.
+    pub contribution: Option<f64>,
     /// Sum of the pairwise interactions, percentage points.
     pub interaction_sum: f64,
     /// Ramping down to be pruned: it earns nothing and still costs rent.
@@ -113,7 +104,7 @@ pub struct SeedView {
 impl SeedView {
     /// A seed at a decision.
     pub fn before_action(record: &SeedRecord) -> Self {
-        let contribution = record.contribution.value.zip(record.contribution.age);
+        let is_fresh = record.contribution.age == Some(0);
         Self {
             seed_id: record.identity.seed_id.clone(),
             stage: record.stage,
@@ -122,8 +113,8 @@ impl SeedView {
             alpha: record.alpha.alpha(),
             params: record.params(),
             accuracy_at_germination: record.accuracy.initial,
-            contribution: contribution.map(|(points, age)| MeasuredContribution { points, age }),
-            interaction_sum: record.interactions.sum,
+            contribution: record.contribution.value.filter(|_| is_fresh),
+            interaction_sum: record.interaction_sum,
             is_withering: record.is_fading(),
         }
     }
@@ -139,12 +130,6 @@ impl SeedView {
     /// Growing: neither committed nor on its way out.
     pub fn is_growing(&self) -> bool {
         self.stage.is_live() && !self.is_withering
-    }
-
-    /// Percentage points, if measured in this step.
-    pub fn fresh_contribution(&self) -> Option<f64> {
-        let measured = self.contribution.filter(|measured| measured.age == 0)?;
-        Some(measured.points)
     }
 }
 
@@ -330,10 +315,7 @@ impl RewardInputs {
                 ("a seed's alpha", Some(seed.alpha)),
                 ("a seed's accuracy at germination", Some(seed.accuracy_at_germination)),
                 ("a seed's interaction", Some(seed.interaction_sum)),
-                (
-                    "a seed's contribution",
-                    seed.contribution.map(|measured| measured.points),
-                ),
+                ("a seed's contribution", seed.contribution),
             ]
         });
         let of_env = [

@@ -8,7 +8,6 @@
 use super::breakdown::{RewardBreakdown, Term};
 use super::inputs::{RewardError, RewardInputs, finite};
 use super::mode::RewardMode;
-use super::potential::Potential;
 use super::state::RewardState;
 use crate::scenario::{LossReward, MeasurementNeed, RewardProfile};
 
@@ -61,11 +60,8 @@ impl RewardMode for LossReward {
         RewardProfile::needing(MeasurementNeed::AtTheEnd)
     }
 
-    fn potential(&self) -> Option<Potential> {
-        Some(Potential {
-            weight: POTENTIAL_WEIGHT,
-            ..Potential::default()
-        })
+    fn potential_weight(&self) -> Option<f64> {
+        Some(POTENTIAL_WEIGHT)
     }
 }
 

@@ -16,7 +16,6 @@ mod report;
 mod state;
 mod mode;
 mod committed;
-mod function;
 mod audit;
 mod loss;
 mod sparse;
@@ -46,12 +45,8 @@ pub use self::breakdown::{RewardBreakdown, Term};
 pub use self::committed::committed_of_parts;
 pub use self::episode::{EpisodeReward, RewardedStep};
 pub use self::extension::{RewardTerm, RewardTerms};
-pub use self::function::RewardFunction;
-pub use self::inputs::{
-    EpisodeStatus, MeasuredContribution, PARTS, RewardError, RewardInputs, SeedView, SlotInteraction, SlotStep,
-};
-pub use self::mode::{RewardMode, RewardModes};
-pub use self::potential::Potential;
+pub use self::inputs::{EpisodeStatus, PARTS, RewardError, RewardInputs, SeedView, SlotInteraction, SlotStep};
+pub use self::mode::{RewardFunction, RewardMode, RewardModes};
 pub use self::report::{episode_rewards, round_rewards};
 pub use self::state::RewardState;
 use self::systems::{BeforeAction, capture_reward_inputs, compute_reward, forget_pruned_seeds, reset_rewards};

@@ -1,10 +1,11 @@
-//! What a reward mode is, the built-in ones by their configuration, and those that applications add.
+//! What a reward mode is, the built-in ones by their configuration, and those that applications add; and from a mode to
+//! the number of one step, the pure function behind `compute_reward`.
 
 use std::sync::Arc;
 
-use super::breakdown::RewardBreakdown;
+use super::breakdown::{RewardBreakdown, Term};
 use super::inputs::{RewardError, RewardInputs};
-use super::potential::Potential;
+use super::potential::shaping;
 use super::state::RewardState;
 use crate::scenario::{ContributionMode, KnownRewards, RewardConfig, RewardProfile};
 use crate::schema::{Registry, registry};
@@ -60,8 +61,8 @@ pub trait RewardMode: Send + Sync {
         RewardProfile::default()
     }
 
-    /// The potential over stages that the mode shapes by.
-    fn potential(&self) -> Option<Potential> {
+    /// The weight of the potential over stages, if the mode shapes by it.
+    fn potential_weight(&self) -> Option<f64> {
         None
     }
 }
@@ -97,5 +98,62 @@ impl RewardModes {
 impl KnownRewards for RewardModes {
     fn profile(&self, reward: &RewardConfig) -> RewardProfile {
         self.of(reward).map(|mode| mode.profile()).unwrap_or_default()
+    }
+}
+
+/// A reward mode with the discount of the learner.
+///
+/// ```
+/// # extern crate simic_core as simic_engine;
+/// use simic_engine::extend::{RewardConfig, RewardFunction};
+/// use simic_engine::prelude::{RewardInputs, RewardModes, RewardState, Term};
+///
+/// let (modes, config) = (RewardModes::default(), RewardConfig::default());
+/// let reward = RewardFunction::new(modes.of(&config)?, 0.995);
+/// let mut state = RewardState::default();
+///
+/// let nothing_happened = RewardInputs {
+///     step: 1,
+///     max_steps: 60,
+///     accuracy: 12.5,
+///     committed_accuracy: Some(12.5),
+///     host_params: 1000,
+///     ..RewardInputs::default()
+/// };
+/// let breakdown = reward.compute(&nothing_happened, &mut state)?;
+/// assert_eq!(breakdown.total(), 0.0);
+/// assert_eq!(breakdown.get(Term::LinearRent), 0.0);
+/// # Ok::<(), simic_engine::prelude::RewardError>(())
+/// ```
+#[derive(Clone)]
+pub struct RewardFunction {
+    mode: Arc<dyn RewardMode>,
+    gamma: f64,
+}
+
+impl RewardFunction {
+    /// `gamma` is the learner's discount: shaping is neutral only if both use the same.
+    pub const fn new(mode: Arc<dyn RewardMode>, gamma: f64) -> Self {
+        Self { mode, gamma }
+    }
+
+    /// The reward of one env's step, part by part; `state` moves on to the next step.
+    ///
+    /// # Errors
+    /// An input or a result that is no number, a missing measurement, or a memory that cannot be read.
+    pub fn compute(&self, inputs: &RewardInputs, state: &mut RewardState) -> Result<RewardBreakdown, RewardError> {
+        inputs.check()?;
+        let mut out = RewardBreakdown::default();
+        self.mode.pay(inputs, self.gamma, state, &mut out)?;
+        if let Some(weight) = self.mode.potential_weight() {
+            out.pay(Term::Pbrs, weight * shaping(inputs, self.gamma));
+        }
+        match out.total() {
+            total if total.is_finite() => Ok(out),
+            total => Err(RewardError::NonFinite {
+                total,
+                terms: out.iter().collect(),
+            }),
+        }
     }
 }

@@ -11,26 +11,10 @@
 use super::inputs::{EpisodeStatus, RewardInputs, SeedView};
 use crate::growth::SeedStage;
 
-/// Weight and shape of the potential.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Potential {
-    /// Factor on all of it.
-    pub weight: f64,
-    /// Gained per step in a stage.
-    pub progress_bonus: f64,
-    /// Most of the gap to the next stage that progress can close.
-    pub gap_fraction: f64,
-}
-
-impl Default for Potential {
-    fn default() -> Self {
-        Self {
-            weight: 0.3,
-            progress_bonus: 0.3,
-            gap_fraction: 0.9,
-        }
-    }
-}
+/// Gained per step in a stage.
+const PROGRESS: f64 = 0.3;
+/// Most of the gap to the next stage that progress can close.
+const GAP_FRACTION: f64 = 0.9;
 
 /// Potential on entering a stage, and on entering the one that follows.
 const fn stage_potential(stage: SeedStage) -> (f64, f64) {
@@ -46,36 +30,30 @@ const fn stage_potential(stage: SeedStage) -> (f64, f64) {
     }
 }
 
-impl Potential {
-    /// Of a seed that has been in `stage` for `steps_in_stage` decisions, counted from 1.
-    pub fn of_stage(&self, stage: SeedStage, steps_in_stage: u32) -> f64 {
-        let (base, next) = stage_potential(stage);
-        let progress = self.progress_bonus * f64::from(steps_in_stage.saturating_sub(1));
-        base + progress.min(self.gap_fraction * (next - base))
-    }
+/// Of a seed that has been in `stage` for `steps_in_stage` decisions, counted from 1.
+fn of_stage(stage: SeedStage, steps_in_stage: u32) -> f64 {
+    let (base, next) = stage_potential(stage);
+    let progress = PROGRESS * f64::from(steps_in_stage.saturating_sub(1));
+    base + progress.min(GAP_FRACTION * (next - base))
+}
 
-    /// Of all seeds together; withering ones have none.
-    pub fn of_seeds<'a>(&self, seeds: impl Iterator<Item = &'a SeedView>) -> f64 {
-        seeds
-            .filter(|seed| !seed.is_withering)
-            .map(|seed| self.of_stage(seed.stage, seed.steps_in_stage))
-            .sum()
-    }
+/// Of all seeds together; withering ones have none.
+fn of_seeds<'a>(seeds: impl Iterator<Item = &'a SeedView>) -> f64 {
+    seeds
+        .filter(|seed| !seed.is_withering)
+        .map(|seed| of_stage(seed.stage, seed.steps_in_stage))
+        .sum()
+}
 
-    /// Before the action, and as the next decision will see it; 0 once the episode has terminated.
-    pub fn of_step(&self, inputs: &RewardInputs) -> (f64, f64) {
-        let before = self.of_seeds(inputs.before().map(|(_, seed)| seed));
-        let after = match inputs.status {
-            EpisodeStatus::Terminated => 0.0,
-            EpisodeStatus::Running | EpisodeStatus::Truncated => self.of_seeds(inputs.after()),
-        };
-        (before, after)
-    }
-
-    /// The shaping term of a step.
-    pub fn shaping(&self, before: f64, after: f64, gamma: f64) -> f64 {
-        self.weight * (gamma * after - before)
-    }
+/// The shaping of a step, to be weighed: from before the action to what the next decision will see, which is 0 once the
+/// episode has terminated.
+pub(super) fn shaping(inputs: &RewardInputs, gamma: f64) -> f64 {
+    let before = of_seeds(inputs.before().map(|(_, seed)| seed));
+    let after = match inputs.status {
+        EpisodeStatus::Terminated => 0.0,
+        EpisodeStatus::Running | EpisodeStatus::Truncated => of_seeds(inputs.after()),
+    };
+    gamma * after - before
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ prop_compose! {
         age in 1u32..60,
         alpha in 0.0f64..=1.0,
         params in 0u64..2_000_000,
-        contribution in prop::option::of((-60.0f64..60.0, 0u32..3)),
+        contribution in prop::option::of(-60.0f64..60.0),
         interaction_sum in -20.0f64..20.0,
         is_withering: bool,
     ) -> SeedView {
@@ -30,7 +30,7 @@ prop_compose! {
             age,
             alpha,
             params,
-            contribution: contribution.map(|(points, age)| MeasuredContribution { points, age }),
+            contribution,
             interaction_sum,
             is_withering,
             ..seed(SeedStage::ALL[stage], steps_in_stage)

@@ -32,3 +32,12 @@ fn a_mode_says_how_often_it_must_be_measured_and_what_it_charges() {
     assert_eq!(committed.price, Some(CommittedReward::default().rent));
     assert_eq!(profile(loss()).measurement, MeasurementNeed::AtTheEnd);
 }
+
+#[test]
+fn only_contributions_of_the_same_step_are_seen() {
+    let mut record = crate::seed::fixtures::fresh();
+    for (age, seen) in [(0, Some(2.0)), (1, None)] {
+        (record.contribution.value, record.contribution.age) = (Some(2.0), Some(age));
+        assert_eq!(SeedView::before_action(&record).contribution, seen);
+    }
+}

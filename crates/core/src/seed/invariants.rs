@@ -1,6 +1,6 @@
 //! What must hold of every record at all times: checked after each change in debug builds.
 
-use super::{SeedRecord, may_follow};
+use super::SeedRecord;
 use crate::growth::{AlphaAlgorithm, AlphaMode, SeedStage};
 
 /// The first law that a record breaks, which no sequence of operations can have produced then. Sees the record alone.
@@ -19,10 +19,6 @@ pub fn broken_law(seed: &SeedRecord) -> Option<&'static str> {
         (
             "the stage is occupied or cooling",
             stage.is_occupied() || stage.is_cooling(),
-        ),
-        (
-            "the previous stage may precede the stage",
-            may_follow(seed.previous_stage, stage),
         ),
         ("alpha and its ramp are in range", alpha.is_consistent()),
         ("alpha rests at the value of its stage", alpha_fits_stage),

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use super::legality::{SlotView, seed_admits};
 use super::{
     ALPHA_TOLERANCE, AccuracyTrack, AlphaController, Change, ContributionTrack, Effect, GateMemory, GateReport,
-    GradientTrack, Interactions, Limits, Plan, PruneOrder, RampShape, Retarget, SeedIdentity, SeedRecord, Transition,
-    evaluate_gate, may_follow, next_stage,
+    GradientTrack, Limits, Plan, PruneOrder, RampShape, Retarget, SeedIdentity, SeedRecord, Transition, evaluate_gate,
+    may_follow, next_stage,
 };
 use crate::growth::{
     AlphaAlgorithm, AlphaCurveAction, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS, FailureReason, GateLevel, GateResult,
@@ -310,7 +310,6 @@ impl Draft {
             algorithm,
             gate_params: if gated { gate_params } else { 0 },
             stage: SeedStage::Dormant,
-            previous_stage: SeedStage::Unknown,
             stage_entered_step: rules.step,
             age_steps: 0,
             steps_in_stage: 0,
@@ -329,7 +328,7 @@ impl Draft {
                 at_blending_start: None,
             },
             contribution: ContributionTrack::default(),
-            interactions: Interactions::default(),
+            interaction_sum: 0.0,
             gradient: GradientTrack::default(),
         }))
     }
@@ -351,7 +350,6 @@ impl Draft {
             cause,
             alpha: seed.alpha.alpha(),
         });
-        seed.previous_stage = seed.stage;
         seed.stage = to;
         seed.steps_in_stage = 0;
         seed.stage_entered_step = rules.step;
@@ -366,7 +364,6 @@ impl Draft {
     /// Germinates, with its module and, if the operator needs one, its gate.
     fn germinate(&mut self, cause: StageCause, rules: &Rules) {
         self.enter(SeedStage::Germinated, cause, rules);
-        self.seed.previous_stage = SeedStage::Unknown;
         self.change.effects.push(Effect::InsertSeed);
         if self.seed.algorithm == AlphaAlgorithm::Gate {
             self.change.effects.push(Effect::AddGate);

@@ -41,9 +41,7 @@ pub use lifecycle::{
 };
 pub(crate) use modules::module_of;
 pub use modules::{CnnBlueprint, TokenBlueprint};
-pub use record::{
-    AccuracyTrack, ContributionTrack, GateMemory, GradientTrack, Interactions, PruneOrder, SeedIdentity, SeedRecord,
-};
+pub use record::{AccuracyTrack, ContributionTrack, GateMemory, GradientTrack, PruneOrder, SeedIdentity, SeedRecord};
 pub use registry::{BlueprintRegistry, FIRST_PLUGIN_INDEX};
 pub use report::SeedReport;
 pub use stages::{Isolation, has_optimizer, may_follow, next_stage, trains};

@@ -65,15 +65,6 @@ pub struct ContributionTrack {
     pub velocity: f64,
 }
 
-/// How the seed interacts with the other players of its env; set to the default at the start of each validation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interactions {
-    /// Sum of the pairwise interactions, percentage points.
-    pub sum: f64,
-    /// The largest positive one.
-    pub boost_received: f64,
-}
-
 /// The last gradient measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GradientTrack {
@@ -125,8 +116,6 @@ pub struct SeedRecord {
 
     /// The present stage.
     pub stage: SeedStage,
-    /// The stage before.
-    pub previous_stage: SeedStage,
     /// The step in which the present stage was entered.
     pub stage_entered_step: u32,
     /// Steps recorded since germination.
@@ -155,8 +144,8 @@ pub struct SeedRecord {
     pub accuracy: AccuracyTrack,
     /// What the seed is worth.
     pub contribution: ContributionTrack,
-    /// Interactions with other seeds.
-    pub interactions: Interactions,
+    /// Sum of the pairwise interactions with the other players, percentage points; 0 at the start of each validation.
+    pub interaction_sum: f64,
     /// Gradients of the seed.
     pub gradient: GradientTrack,
 }

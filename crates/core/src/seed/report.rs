@@ -1,7 +1,7 @@
 //! What everyone outside the lifecycle sees of a seed: an immutable row of plain data per slot and step.
 
-use super::SeedRecord;
 use super::gates::gate_readiness;
+use super::{GradientTrack, SeedRecord};
 use crate::growth::{AlphaAlgorithm, AlphaMode, GerminationStyle, SeedStage, SlotId, Tempo};
 use crate::scenario::GateConfig;
 
@@ -60,20 +60,8 @@ pub struct SeedReport {
     /// Sum of the pairwise interactions, percentage points.
     pub interaction_sum: f64,
 
-    /// L2 norm over all tensors of the seed.
-    pub gradient_norm: Option<f64>,
-    /// Moving average of the ratio to the host's gradient.
-    pub gradient_ratio: Option<f64>,
-    /// 1 is perfect, 0 useless.
-    pub gradient_health: Option<f64>,
-    /// Health at the previous decision.
-    pub previous_gradient_health: Option<f64>,
-    /// Whether the gradient of a tensor vanished.
-    pub has_vanishing: Option<bool>,
-    /// Whether the gradient of a tensor exploded or was not finite.
-    pub has_exploding: Option<bool>,
-    /// Updates that the last step suppressed because the gradient was not finite; `None` if it trained nothing.
-    pub skipped_updates: Option<u32>,
+    /// The last measurement of its gradients.
+    pub gradient: GradientTrack,
 
     /// Share of the checks that hold of the gate before the next stage, committing included; `None` if no gate follows.
     pub gate_readiness: Option<f64>,
@@ -118,13 +106,7 @@ impl SeedReport {
             contribution_age: None,
             contribution_velocity: 0.0,
             interaction_sum: 0.0,
-            gradient_norm: None,
-            gradient_ratio: None,
-            gradient_health: None,
-            previous_gradient_health: None,
-            has_vanishing: None,
-            has_exploding: None,
-            skipped_updates: None,
+            gradient: GradientTrack::default(),
             seed_params: 1,
             gate_readiness: None,
             account: 0.0,
@@ -162,15 +144,9 @@ impl SeedRecord {
             contribution: self.contribution.value,
             contribution_age: self.contribution.age,
             contribution_velocity: self.contribution.velocity,
-            interaction_sum: self.interactions.sum,
+            interaction_sum: self.interaction_sum,
 
-            gradient_norm: self.gradient.norm,
-            gradient_ratio: self.gradient.ratio,
-            gradient_health: self.gradient.health,
-            previous_gradient_health: self.gradient.previous_health,
-            has_vanishing: self.gradient.has_vanishing,
-            has_exploding: self.gradient.has_exploding,
-            skipped_updates: self.gradient.skipped_updates,
+            gradient: self.gradient,
 
             gate_readiness: gate_readiness(self, gates),
             account: self.account,

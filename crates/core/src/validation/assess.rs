@@ -11,7 +11,7 @@ use super::plan::AttributionPlan;
 use crate::data::FeedArithmetic;
 use crate::env::{LoadedData, SeedSlots, StepStatus};
 use crate::growth::SeedStage;
-use crate::seed::{Interactions, SeedRecord};
+use crate::seed::SeedRecord;
 use crate::telemetry::{CoalitionRow, CounterfactualMatrix, Payload};
 use crate::training::StepResult;
 
@@ -94,7 +94,7 @@ pub fn attribute(mut envs: Query<AttributedEnv>, data: Res<LoadedData>) {
         };
         let players = &plan.coalitions.players;
         for seed in env.slots.0.iter_mut().filter_map(|slot| slot.record.as_mut()) {
-            seed.interactions = Interactions::default();
+            seed.interaction_sum = 0.0;
         }
         if plan.coalitions.masks.len() == 1 {
             continue;

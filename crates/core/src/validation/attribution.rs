@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::plan::pairs;
 use super::shapley::{exact_shapley, sampled_shapley};
-use crate::seed::{Interactions, SeedRecord};
+use crate::seed::SeedRecord;
 use crate::telemetry::{BigInteger, CoalitionRow, CounterfactualMatrix, Num, Shapley};
 use crate::training::ConfigNumbers;
 
@@ -40,8 +40,8 @@ pub struct Attribution {
 pub struct PlayerAttribution {
     /// How much lower the accuracy is without the player, percentage points.
     pub contribution: Option<f64>,
-    /// Its synergies with all others; `None` unless all of the player's pairs were measured.
-    pub interactions: Option<Interactions>,
+    /// Sum of its synergies with all others, percentage points; `None` unless all of the player's pairs were measured.
+    pub interaction_sum: Option<f64>,
 }
 
 /// What two players add together beyond what each adds, with no other on.
@@ -58,7 +58,7 @@ impl Attribution {
     pub fn of(matrix: &CounterfactualMatrix, committed: u64) -> Self {
         let player = |player| PlayerAttribution {
             contribution: matrix.contribution(player),
-            interactions: interactions(matrix, player),
+            interaction_sum: interaction_sum(matrix, player),
         };
         let synergy = |(i, j)| {
             let points = synergy(matrix, i, j)?;
@@ -82,9 +82,7 @@ impl Attribution {
             if let Some(points) = measured.contribution {
                 seed.measure_contribution(points);
             }
-            if let Some(interactions) = measured.interactions {
-                seed.interactions = interactions;
-            }
+            seed.interaction_sum = measured.interaction_sum.unwrap_or(seed.interaction_sum);
         }
     }
 }
@@ -96,16 +94,10 @@ fn synergy(matrix: &CounterfactualMatrix, i: usize, j: usize) -> Option<f64> {
     Some(value(i | j)? - value(i)? - value(j)? + value(0)?)
 }
 
-fn interactions(matrix: &CounterfactualMatrix, player: usize) -> Option<Interactions> {
+fn interaction_sum(matrix: &CounterfactualMatrix, player: usize) -> Option<f64> {
     pairs(matrix.players())
         .filter(|&(i, j)| i == player || j == player)
-        .try_fold(Interactions::default(), |found, (i, j)| {
-            let value = synergy(matrix, i, j)?;
-            Some(Interactions {
-                sum: found.sum + value,
-                boost_received: found.boost_received.max(value),
-            })
-        })
+        .try_fold(0.0, |sum, (i, j)| Some(sum + synergy(matrix, i, j)?))
 }
 
 /// Shares of `v(all) − v(none)`: exact if all 2^n masks are there, else from the plan's sampled orders, else `None`.

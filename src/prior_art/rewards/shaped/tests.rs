@@ -1,6 +1,6 @@
 use super::*;
 use crate::prior_art::rewards::fixtures::*;
-use crate::reward::{EpisodeStatus, MeasuredContribution};
+use crate::reward::EpisodeStatus;
 
 /// What a step without a past is paid by the generous reward.
 fn paid(step: Step) -> RewardBreakdown {
@@ -254,18 +254,6 @@ fn a_terminated_episode_takes_its_potential_back() {
     for (status, expected) in [(EpisodeStatus::Truncated, 0.039975), (EpisodeStatus::Terminated, -0.96)] {
         let step = Step::new(150).slot(seed(SeedStage::Training, 5), seed(SeedStage::Training, 6));
         assert_close(paid(step.last(status)).get(Term::Pbrs), expected);
-    }
-}
-
-#[test]
-fn only_contributions_of_the_same_step_are_paid() {
-    for (age, expected) in [(0, 2.0), (1, 0.0)] {
-        let aged = SeedView {
-            contribution: Some(MeasuredContribution { points: 2.0, age }),
-            ..seed(SeedStage::Blending, 3)
-        };
-        let paid = paid(Step::new(40).slot(aged.clone(), aged));
-        assert_close(paid.get(Term::Attribution), expected);
     }
 }
 

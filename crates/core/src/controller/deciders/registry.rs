@@ -26,58 +26,48 @@ registry! {
 impl Default for ControllerRegistry {
     /// With the built-in controllers.
     fn default() -> Self {
-        type BuiltIn = fn(&BuildContext) -> Result<Box<dyn Controller>, PolicyError>;
-        let builtin: [(&str, &str, BuiltIn); 10] = [
-            (
-                "actor_critic",
-                "a recurrent network that PPO trains during the run",
-                |context| Ok(Box::new(ActorCriticController::new(context)?)),
-            ),
-            (
-                "external",
-                "the commands of a program that holds the engine: serve-envs",
-                |context| Ok(Box::new(ExternalController::new(context.external)?)),
-            ),
-            (
-                "fragrow",
-                "a seed after an interval that follows the gap between training and validation accuracy",
-                |context| Ok(Box::new(GrowthScheduleController::fragrow(context)?)),
-            ),
-            (
-                "heuristic",
-                "rules: germinate on a plateau, commit what contributes, prune what fails",
-                |context| Ok(Box::new(HeuristicController::new(context)?)),
-            ),
-            ("periodic", "a seed every N steps, as policy.periodic says", |context| {
-                Ok(Box::new(GrowthScheduleController::periodic(context)?))
-            }),
-            ("random", "a random legal command per step", |context| {
-                Ok(Box::new(RandomController(context.scenario.run.seed)))
-            }),
-            ("replay", "the decisions of the recorded run policy.replay", |context| {
-                Ok(Box::new(ReplayController::new(context)?))
-            }),
-            ("schedule", "the commands listed in policy.schedule", |context| {
-                Ok(Box::new(ScheduleController::new(context)?))
-            }),
-            (
-                "static",
-                "never does anything: the seeds of initial_topology, committed from the first step",
-                |context| Ok(Box::new(StaticController::new(context)?)),
-            ),
-            ("wait", "never does anything: the host alone", |_| {
-                Ok(Box::new(WaitController))
-            }),
-        ];
-        let mut controllers = Self(Registry::new("controller"));
-        for (name, summary, build) in builtin {
-            controllers.register(name, summary, Arc::new(build));
-        }
-        controllers
+        let mut known = Self(Registry::new("controller"));
+        let learned = "a recurrent network that PPO trains during the run";
+        known.add("actor_critic", learned, ActorCriticController::new);
+        let external = "the commands of a program that holds the engine: serve-envs";
+        known.add("external", external, |context| {
+            ExternalController::new(context.external)
+        });
+        let fragrow = "a seed after an interval that follows the gap between training and validation accuracy";
+        known.add("fragrow", fragrow, GrowthScheduleController::fragrow);
+        let heuristic = "rules: germinate on a plateau, commit what contributes, prune what fails";
+        known.add("heuristic", heuristic, HeuristicController::new);
+        let periodic = "a seed every N steps, as policy.periodic says";
+        known.add("periodic", periodic, GrowthScheduleController::periodic);
+        known.add("random", "a random legal command per step", |context| {
+            Ok(RandomController(context.scenario.run.seed))
+        });
+        let replay = "the decisions of the recorded run policy.replay";
+        known.add("replay", replay, ReplayController::new);
+        known.add(
+            "schedule",
+            "the commands listed in policy.schedule",
+            ScheduleController::new,
+        );
+        let fixed = "never does anything: the seeds of initial_topology, committed from the first step";
+        known.add("static", fixed, StaticController::new);
+        known.add("wait", "never does anything: the host alone", |_| Ok(WaitController));
+        known
     }
 }
 
 impl ControllerRegistry {
+    fn add<C: Controller + 'static>(
+        &mut self,
+        name: &str,
+        summary: &str,
+        new: fn(&BuildContext) -> Result<C, PolicyError>,
+    ) {
+        let build =
+            move |context: &BuildContext| -> Result<Box<dyn Controller>, PolicyError> { Ok(Box::new(new(context)?)) };
+        self.register(name, summary, Arc::new(build));
+    }
+
     /// Builds the controller that `policy.controller` names.
     ///
     /// # Errors

@@ -105,7 +105,7 @@ impl ObservationSchema {
         row.push(seed.alpha_velocity.clamp(-1.0, 1.0));
         row.push((seed.algorithm.code() - 1) as f64 / 2.0);
         row.push(points(seed.interaction_sum));
-        row.push(seed.gradient_norm.map_or(unknown, |norm| {
+        row.push(seed.gradient.norm.map_or(unknown, |norm| {
             // An exploded gradient is the largest there is, not an error.
             if norm.is_finite() { squashed(norm) } else { 2.0 }
         }));
@@ -117,10 +117,10 @@ impl ObservationSchema {
                 f64::NAN
             }
         };
-        row.push(seed.gradient_health.map_or(unknown, health));
-        row.push_flag(seed.has_vanishing.unwrap_or(false));
-        row.push_flag(seed.has_exploding.unwrap_or(false));
-        row.push(seed.previous_gradient_health.map_or(unknown, health));
+        row.push(seed.gradient.health.map_or(unknown, health));
+        row.push_flag(seed.gradient.has_vanishing.unwrap_or(false));
+        row.push_flag(seed.gradient.has_exploding.unwrap_or(false));
+        row.push(seed.gradient.previous_health.map_or(unknown, health));
         row.push(self.share_of_episode(seed.steps_in_stage));
         let freshness = |age: u32| FRESHNESS_DECAY.powi(age.try_into().unwrap_or(i32::MAX));
         row.push(seed.contribution_age.map_or(unknown, freshness));

@@ -124,51 +124,41 @@ pub fn reward_parts() -> Vec<ObservationFeature> {
     use Treatment::Normalised;
     /// `ln(1 + 100)`: a contribution of 100 points is 1.
     const HUNDRED: f64 = 4.615_120_516_841_26;
+    fn wide(points: f64) -> f64 {
+        points.signum() * points.abs().ln_1p() / HUNDRED
+    }
     let feature = |name: &str, extract, range| ObservationFeature {
         name: name.into(),
         extract,
         range,
         treatment: Normalised,
     };
-    type OfEnv = fn(&ObservationInput) -> Option<f64>;
-    type OfSlot = fn(&SeedReport) -> Option<f64>;
-    let env = |name, extract: OfEnv, range| feature(name, Extract::env(extract), range);
-    let slot = |name, extract: OfSlot, range| feature(name, Extract::slot(extract), range);
+    type OfEnv = fn(&ObservationInput) -> f64;
+    type OfSlot = fn(&SeedReport) -> f64;
+    let env = |name, of: OfEnv, range| feature(name, Extract::env(move |env| Some(of(env))), range);
+    let slot = |name, of: OfSlot, range| feature(name, Extract::slot(move |seed| Some(of(seed))), range);
     vec![
-        env(
-            "committed_acc",
-            |env| Some(env.signals.committed_accuracy / 100.0),
-            0.0..=1.0,
-        ),
+        env("committed_acc", |env| env.signals.committed_accuracy / 100.0, 0.0..=1.0),
         env(
             "growing_gain",
-            |env| Some((env.signals.val_accuracy - env.signals.committed_accuracy) / 100.0),
+            |env| (env.signals.val_accuracy - env.signals.committed_accuracy) / 100.0,
             -1.0..=1.0,
         ),
-        env("train_acc", |env| Some(env.signals.train_accuracy / 100.0), 0.0..=1.0),
-        env("growth", |env| Some(env.growth().ln_1p()), 0.0..=10.0),
+        env("train_acc", |env| env.signals.train_accuracy / 100.0, 0.0..=1.0),
+        env("growth", |env| env.growth().ln_1p(), 0.0..=10.0),
         slot(
             "contribution_wide",
-            |seed| {
-                Some(
-                    seed.contribution
-                        .map_or(0.0, |c| c.signum() * c.abs().ln_1p() / HUNDRED),
-                )
-            },
+            |seed| seed.contribution.map_or(0.0, wide),
             -1.0..=1.0,
         ),
-        slot("progress", |seed| Some(seed.total_improvement / 100.0), -1.0..=1.0),
+        slot("progress", |seed| seed.total_improvement / 100.0, -1.0..=1.0),
         slot(
             "seed_params",
-            |seed| Some((seed.seed_params as f64).ln_1p() / 14.0),
+            |seed| (seed.seed_params as f64).ln_1p() / 14.0,
             0.0..=2.0,
         ),
-        slot(
-            "gate_readiness",
-            |seed| Some(seed.gate_readiness.unwrap_or(0.0)),
-            0.0..=1.0,
-        ),
-        slot("account", |seed| Some(seed.account), -10.0..=10.0),
+        slot("gate_readiness", |seed| seed.gate_readiness.unwrap_or(0.0), 0.0..=1.0),
+        slot("account", |seed| seed.account, -10.0..=10.0),
     ]
 }
 

@@ -20,8 +20,7 @@ fn policy_order_is_row_major_for_any_order_of_enabling() {
     let order: Vec<SlotId> = layout.slots().iter().map(|spec| spec.slot).collect();
     assert_eq!(order, slots(&["r0c0", "r0c2", "r1c0"]));
     assert_eq!(layout.index_of(SlotId::new(1, 0)), Some(2));
-    assert_eq!(layout.id_at(1), Some(SlotId::new(0, 2)));
-    assert_eq!(layout.id_at(3), None);
+    assert_eq!(layout.slots()[1].slot, SlotId::new(0, 2));
 }
 
 /// The scenario is checked against the slots of a host before there is one; both lists are the same.

@@ -17,9 +17,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::growth::{AlphaCurveAction, AlphaSpeed, LifecycleCommand, LifecycleOp, SeedStage, SlotId};
-use crate::reward::function::RewardFunction;
 use crate::reward::inputs::{EpisodeStatus, RewardError, RewardInputs, SeedView, take_auto_pruned};
-use crate::reward::mode::RewardMode;
+use crate::reward::mode::{RewardFunction, RewardMode};
 use crate::reward::state::RewardState;
 use crate::reward::{EpisodeReward, RewardedStep};
 use crate::scenario::{RewardProfile, Scenario, TaskSpec};

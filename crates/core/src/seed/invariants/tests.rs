@@ -14,8 +14,6 @@ fn assert_breaks(law: &str, change: impl FnOnce(&mut SeedRecord)) {
 
 #[test]
 fn impossible_records_are_told_apart() {
-    let law = "the previous stage may precede the stage";
-    assert_breaks(law, |seed| seed.previous_stage = SeedStage::Training);
     let law = "the stage is occupied or cooling";
     assert_breaks(law, |seed| seed.stage = SeedStage::Dormant);
     let law = "alpha rests at the value of its stage";

@@ -232,7 +232,6 @@ fn germination_brings_the_gate_with_a_gated_style_and_an_optimizer_with_training
     let mut life = Life::new(automatic());
     let change = life.germinate(germination(GerminationStyle::GatedGate));
     assert_eq!(change.effects.as_slice(), [Effect::InsertSeed, Effect::AddGate]);
-    assert_eq!(life.seed().previous_stage, SeedStage::Unknown);
     assert_eq!(life.seed().params(), 592 + 81);
     let change = life.tick();
     assert_eq!(change.effects.as_slice(), [Effect::CreateOptimizer]);

@@ -16,7 +16,7 @@ use self::conv_stack::{ConvStack, Layer};
 use self::norm::NormModule;
 use self::squeeze_excite::SqueezeExcite;
 pub use self::tokens::TokenBlueprint;
-use self::tokens::{AttentionSeed, TokenNorm, TwoMaps};
+use self::tokens::{AttentionSeed, TwoMaps};
 use super::{Blueprint, BlueprintError, BlueprintRegistry, SeedModule};
 use crate::graph::{ModuleGraph, StackLayer};
 use crate::growth::{Topology, coded_enum};
@@ -154,8 +154,7 @@ pub fn module_of(
             let layers: Vec<Layer> = layers.iter().copied().map(Layer::of).collect();
             Box::new(ConvStack::new(&layers, params)?)
         }
-        (ModuleGraph::Norm, Topology::Image) => Box::new(NormModule::new(dim, params)?),
-        (ModuleGraph::Norm, Topology::Tokens) => Box::new(TokenNorm::new(dim, params)?),
+        (ModuleGraph::Norm, topology) => Box::new(NormModule::new(topology, dim, params)?),
         (&ModuleGraph::SqueezeExcite { hidden }, _) => Box::new(SqueezeExcite::new(dim, hidden, params)?),
         (&ModuleGraph::TwoMaps { hidden, is_mlp }, _) => Box::new(TwoMaps::new(dim, hidden, is_mlp, params)?),
         (&ModuleGraph::Attention { heads, window }, _) => {

@@ -7,7 +7,7 @@ use tch::{TchError, Tensor};
 use super::module_of;
 use crate::graph::ModuleGraph;
 use crate::growth::{Topology, coded_enum};
-use crate::nn::{CausalAttention, Init, LayerNorm, Linear, Mode, ParamSet};
+use crate::nn::{CausalAttention, Init, Linear, Mode, ParamSet};
 use crate::random::RunRng;
 use crate::seed::{Blueprint, BlueprintError, SeedModule};
 use crate::torch::Backend;
@@ -98,32 +98,6 @@ impl Blueprint for TokenBlueprint {
         let module = module_of(&self.graph(dim), Topology::Tokens, dim, ParamSet::new(backend))?;
         module.params().initialise(rng)?;
         Ok(module)
-    }
-}
-
-/// `norm`: δ(x) = tanh(s)·(LN(x) − x), the scalar s starting at 0.
-pub(super) struct TokenNorm {
-    strength: Tensor,
-    norm: LayerNorm,
-    params: ParamSet,
-}
-
-impl TokenNorm {
-    pub(super) fn new(dim: i64, mut params: ParamSet) -> Result<Self, TchError> {
-        let strength = params.add("strength", &[1], Init::Constant(0.0))?;
-        let norm = LayerNorm::new(&mut params, "norm", dim)?;
-        Ok(Self { strength, norm, params })
-    }
-}
-
-impl SeedModule for TokenNorm {
-    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
-        let change = self.norm.forward(x)?.f_sub(x)?;
-        Ok(Some(change.f_mul(&self.strength.f_tanh()?)?))
-    }
-
-    fn params(&self) -> &ParamSet {
-        &self.params
     }
 }
 

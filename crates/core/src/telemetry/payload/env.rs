@@ -83,10 +83,10 @@ impl From<&crate::seed::SeedReport> for SeedRow {
             slot: report.slot,
             stage: report.stage,
             alpha: Num::short(report.alpha),
-            gradient_ratio: report.gradient_ratio.filter(|_| is_growing).map(Num::short),
-            vanishing: report.has_vanishing.unwrap_or_default(),
-            exploding: report.has_exploding.unwrap_or_default(),
-            skipped_updates: report.skipped_updates.unwrap_or_default(),
+            gradient_ratio: report.gradient.ratio.filter(|_| is_growing).map(Num::short),
+            vanishing: report.gradient.has_vanishing.unwrap_or_default(),
+            exploding: report.gradient.has_exploding.unwrap_or_default(),
+            skipped_updates: report.gradient.skipped_updates.unwrap_or_default(),
         }
     }
 }

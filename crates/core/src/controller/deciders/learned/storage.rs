@@ -10,7 +10,6 @@ use tch::{Device, Tensor};
 use crate::actions::{Head, PolicyError};
 use crate::controller::saved::{Differences, SavedFolder, storage, to_ron, write_folder};
 use crate::controller::view::RunningMoments;
-use crate::files::read_ron;
 use crate::hash::sha256;
 use crate::policy::{PolicyParam, PolicyParams};
 use crate::scenario::NetConfig;
@@ -172,8 +171,7 @@ pub fn load_policy(
 
 /// The manifest in the folder.
 pub fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError> {
-    let text = String::from_utf8_lossy(folder.file(MANIFEST_FILE)?);
-    read_ron(&text).map_err(|error| storage(&folder.path().join(MANIFEST_FILE), &error))
+    folder.ron(MANIFEST_FILE)
 }
 
 /// The weights in the folder, whose file has the SHA-256 `hash`, in the order of `params`, on their device. Notes what does not
@@ -202,8 +200,7 @@ fn match_weights(
     rows: BlueprintRows,
     diffs: &mut Differences,
 ) -> Result<Vec<Tensor>, PolicyError> {
-    let names = saved.names().into_iter();
-    let mut superfluous: BTreeSet<&str> = names.collect();
+    let mut superfluous: BTreeSet<&str> = saved.names().into_iter().collect();
     let mut sources = Vec::new();
     for param in params.iter() {
         superfluous.remove(param.name.as_str());

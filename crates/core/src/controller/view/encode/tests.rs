@@ -7,7 +7,7 @@ use crate::controller::view::{ObservationFeatures, ObservationNormaliser, Signal
 use crate::env::{TrainMetrics, ValMetrics};
 use crate::growth::{AlphaAlgorithm, AlphaMode, LifecycleOp, SeedStage, SlotId, Tempo};
 use crate::scenario::FeatureGroup;
-use crate::seed::SeedReport;
+use crate::seed::{GradientTrack, SeedReport};
 
 fn schema_with(count: u16, groups: &[FeatureGroup], features: &ObservationFeatures) -> ObservationSchema {
     let slots: Vec<SlotId> = (0..count).map(|col| SlotId::new(0, col)).collect();
@@ -48,7 +48,7 @@ fn slot_row(seed: SeedReport) -> Vec<f32> {
 /// A seed of this health in the last of three slots.
 fn with_health(schema: &ObservationSchema, gradient_health: f64) -> Result<Observation, PolicyError> {
     let mut seed = report(2, SeedStage::Training);
-    seed.gradient_health = Some(gradient_health);
+    seed.gradient.health = Some(gradient_health);
     observe(schema, &TrainingSignals::default(), &[None, None, Some(seed)])
 }
 
@@ -97,8 +97,11 @@ fn the_env_s_features_have_known_values() {
 #[test]
 fn the_features_of_a_training_and_of_a_blending_seed_have_known_values() {
     let training = SeedReport {
-        gradient_norm: Some(3.5),
-        gradient_health: Some(0.9),
+        gradient: GradientTrack {
+            norm: Some(3.5),
+            health: Some(0.9),
+            ..Default::default()
+        },
         steps_in_stage: 4,
         age_steps: 5,
         ..report(0, SeedStage::Training)
@@ -135,7 +138,7 @@ fn the_features_of_a_training_and_of_a_blending_seed_have_known_values() {
 #[test]
 fn an_infinite_gradient_is_the_largest_and_a_health_that_is_no_number_is_an_error() {
     let mut exploded = report(0, SeedStage::Training);
-    exploded.gradient_norm = Some(f64::INFINITY);
+    exploded.gradient.norm = Some(f64::INFINITY);
     assert_eq!(slot_row(exploded)[23], 2.0);
 
     let expected = PolicyError::NonFiniteFeature {
@@ -169,7 +172,7 @@ fn custom(name: &str, extract: Extract, treatment: Treatment) -> ObservationFeat
 fn features_of_plugins_stand_at_the_end_of_their_blocks_within_their_range() {
     let mut features = ObservationFeatures::default();
     let loss = Extract::env(|env| Some(env.signals.train_loss));
-    let health = Extract::slot(|seed| seed.gradient_health);
+    let health = Extract::slot(|seed| seed.gradient.health);
     features.register(custom("health", health, Treatment::MayBeUnknown));
     features.register(custom("train_loss", loss, Treatment::Normalised));
     let schema = schema_with(2, &[], &features);
@@ -189,7 +192,7 @@ fn features_of_plugins_stand_at_the_end_of_their_blocks_within_their_range() {
 
 #[test]
 fn a_feature_s_name_is_taken_once_and_unknown_lies_outside_its_range() {
-    let extract = || Extract::slot(|seed| seed.gradient_ratio);
+    let extract = || Extract::slot(|seed| seed.gradient.ratio);
     let refused = |feature: ObservationFeature| {
         let mut features = ObservationFeatures::default();
         features.register(custom("ratio", extract(), Treatment::Plain));
