@@ -313,16 +313,13 @@ fn last_round(play: &Play, setting: &Setting) -> Played {
     let results = record.results.ok_or("the record has not begun")?;
     let data = &results.rounds.last().ok_or("no round was played")?.data;
     let mut figures = json!({"env-steps/s": data.perf.env_steps_per_s.0, "accuracy": data.accuracy_mean.0});
-    if let Some(phases) = &data.perf.phases_ms {
-        figures["update ms"] = phases.update.0.into();
-        figures["decide ms"] = phases.decide.0.into();
-        figures["train ms"] = phases.train.0.into();
-        figures["validate ms"] = phases.validate.0.into();
-        figures["sync ms"] = phases.sync.0.into();
-    }
-    if let Some(copy) = data.perf.copy_ms {
-        figures["copy ms"] = copy.0.into();
-    }
+    let phases = &data.perf.phases_ms;
+    figures["update ms"] = phases.update.0.into();
+    figures["decide ms"] = phases.decide.0.into();
+    figures["train ms"] = phases.train.0.into();
+    figures["validate ms"] = phases.validate.0.into();
+    figures["sync ms"] = phases.sync.0.into();
+    figures["copy ms"] = data.perf.copy_ms.0.into();
     if let Some(fallbacks) = data.fallbacks.filter(|fallbacks| fallbacks.graph > 0) {
         figures["batches that could not be recorded"] = fallbacks.graph.into();
     }

@@ -151,11 +151,11 @@ impl TrainingRecord {
             test_accuracy: episode.test_accuracy.map(|accuracy| accuracy.0),
             loss: Some(episode.final_loss.0).filter(|loss| loss.is_finite() && episode.end != EpisodeEnd::Failed),
             test_loss: episode.test_loss.map(|loss| loss.0),
-            rent: episode.paid.as_ref().and_then(|paid| paid.rent).map(|rent| rent.0),
+            rent: episode.paid.as_ref().map(|paid| paid.rent.0),
             reward: episode.paid.as_ref().map_or(0.0, |paid| paid.reward.0),
             param_ratio: episode.param_ratio.0,
             rollbacks: episode.rollbacks,
-            compute: episode.compute,
+            compute: Some(episode.compute),
             decisions: None,
         }
     }

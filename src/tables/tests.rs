@@ -11,14 +11,13 @@ use super::{ExportedTable, export_run, tables};
 use crate::telemetry::examples;
 
 /// Columns whose values the examples leave out: no event has all of them.
-const NOT_IN_EXAMPLES: [&str; 17] = [
+const NOT_IN_EXAMPLES: [&str; 16] = [
     "decisions.alpha_target",
     "decisions.blueprint",
     "decisions.contribution",
     "decisions.style",
     "decisions.tempo",
     "episodes.error",
-    "episodes.rent",
     "rounds.device_memory",
     "rounds.memory_bytes",
     "rounds.metrics",

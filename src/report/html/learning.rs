@@ -11,7 +11,7 @@ use crate::report::results;
 use crate::report::state::{EpisodePoint, ViewState};
 use crate::report::words::number;
 use crate::run;
-use crate::telemetry::{LearnerUpdate, Num, PerfRound, PhaseTimes, RoundResult};
+use crate::telemetry::{LearnerUpdate, Num, PerfRound, RoundResult};
 
 /// Rounds that a curve shows; of a longer run, as many evenly spread.
 const ROUNDS: usize = 400;
@@ -273,33 +273,24 @@ pub(super) fn policy(state: &ViewState) -> Markup {
 
 pub(super) fn speed(state: &ViewState) -> Markup {
     let rounds = rounds(state);
-    let perf = |of: fn(&PerfRound) -> f64| by_round(&rounds, |round| of(&round.data.perf));
+    let perf = |of: &dyn Fn(&PerfRound) -> f64| by_round(&rounds, |round| of(&round.data.perf));
     let speed = over(&rounds, "speed", "env-steps/s")
         .titled("Env-steps a second.", "A step of an env is one epoch of its host.")
-        .line("env-steps/s", perf(|perf| perf.env_steps_per_s.0));
+        .line("env-steps/s", perf(&|perf| perf.env_steps_per_s.0));
     let mut phases = over(&rounds, "phases", "share, %").titled("Where the time goes.", "Of each round.");
-    let named = rounds.iter().find_map(|round| round.data.perf.phases_ms);
-    for (place, (name, _)) in named.iter().flat_map(PhaseTimes::named).enumerate() {
-        let shares = by_round(&rounds, |round| {
-            let times = round
-                .data
-                .perf
-                .phases_ms
-                .map(|phases| phases.named().map(|(_, time)| time.0));
-            times.map_or(f64::NAN, |times| {
-                100.0 * times[place] / times.iter().sum::<f64>().max(1e-9)
-            })
+    let named = rounds.first().map(|round| round.data.perf.phases_ms.named());
+    for (place, (name, _)) in named.into_iter().flatten().enumerate() {
+        let shares = perf(&|perf| {
+            let times = perf.phases_ms.named().map(|(_, time)| time.0);
+            100.0 * times[place] / times.iter().sum::<f64>().max(1e-9)
         });
         // What is never a hundredth is not seen.
         if shares.iter().any(|share| *share >= 1.0) {
             phases = phases.stacked(name, shares);
         }
     }
-    let copied = rounds.iter().filter_map(|round| {
-        let perf = &round.data.perf;
-        Some((perf.copy_ms?.0, perf.env_steps_per_s.0 * perf.round_wall_s.0))
-    });
-    let (copy_ms, steps) = copied.fold((0.0, 0.0), |(all, sum), (ms, steps)| (all + ms, sum + steps));
+    let copy_ms: f64 = perf(&|perf| perf.copy_ms.0).iter().sum();
+    let steps: f64 = perf(&|perf| perf.env_steps_per_s.0 * perf.round_wall_s.0).iter().sum();
     html! {
         @if let (Some(steps), Some(samples)) = (state.live.env_steps_per_s(), state.live.samples_per_s()) {
             p { (format!("{steps:.1} env-steps and {samples:.0} training samples a second.")) }

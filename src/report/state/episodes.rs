@@ -35,7 +35,7 @@ impl EpisodePoint {
             round,
             env,
             accuracy: episode.committed_accuracy.unwrap_or(episode.final_accuracy).0,
-            ratio: episode.committed_ratio.unwrap_or(episode.param_ratio).0,
+            ratio: episode.committed_ratio.0,
             reward: episode.paid.as_ref().map(|paid| paid.reward.0),
         }
     }

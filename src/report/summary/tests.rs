@@ -216,7 +216,7 @@ fn a_run_that_failed_at_once_still_says_why_and_where() {
 fn finish(live: &mut LiveState, env: u32, accuracy: f64, committed_ratio: f64) {
     let mut episode = examples::episode_finished();
     episode.committed_accuracy = Some(Num(accuracy));
-    episode.committed_ratio = Some(Num(committed_ratio));
+    episode.committed_ratio = Num(committed_ratio);
     live.apply(&Event::env(examples::context_at(env, 0, 5), episode));
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::{listed, number, said};
 use crate::growth::GateLevel::{self, G2, G3, G5};
 use crate::growth::PruneReason::{self, HoldingTimeout, Policy};
-use crate::growth::{LifecycleOp, SeedStage};
+use crate::growth::SeedStage;
 use crate::seed::next_stage;
 use crate::telemetry::{Ages, LiveState};
 
@@ -41,7 +41,7 @@ pub(super) fn uncommitted(live: &LiveState, width: usize) -> String {
     ends.sort_by_key(|(_, ages)| Reverse(count(ages)));
     let mut remedies = Vec::new();
     if seeds.germinated == 0 {
-        remedies.push(setting(controller, LifecycleOp::Germinate));
+        remedies.push("choose another policy.controller, or raise run.max_steps".into());
     }
     for (&(stage, reason), ages) in ends {
         let by = match reason {
@@ -50,7 +50,7 @@ pub(super) fn uncommitted(live: &LiveState, width: usize) -> String {
             None => "the episode was over".into(),
         };
         _ = writeln!(text, "{:>8} in {stage}, {} steps old: {by}", count(ages), range(ages));
-        let remedy = remedy(live, stage, reason, ages);
+        let remedy = remedy(live, stage, reason, count(ages));
         if !remedies.contains(&remedy) {
             remedies.push(remedy);
         }
@@ -85,44 +85,17 @@ fn range(ages: &Ages) -> String {
     }
 }
 
-/// What makes a controller order an operation more often, or a prune less often.
-fn setting(controller: &str, op: LifecycleOp) -> String {
-    let way = if op == LifecycleOp::Prune { "lower" } else { "raise" };
-    let name = op.name().to_ascii_lowercase();
-    match (controller, op) {
-        ("actor_critic", _) => format!("{way} policy.net_cfg.op_bias.{name}"),
-        ("heuristic", LifecycleOp::Prune) => "raise policy.heuristic.prune_if_accuracy_drops_by".into(),
-        ("heuristic", LifecycleOp::Commit) => "lower policy.heuristic.min_improvement_to_commit".into(),
-        ("heuristic", _) => "lower policy.heuristic.plateau_steps_to_germinate".into(),
-        _ => "choose another policy.controller".into(),
-    }
-}
-
-/// What would have let the seeds on that ended so.
-fn remedy(live: &LiveState, stage: SeedStage, reason: Option<PruneReason>, ages: &Ages) -> String {
-    let (run, controller) = (live.started.as_ref(), controller(live));
-    let [prune, commit] = [LifecycleOp::Prune, LifecycleOp::Commit].map(|op| setting(controller, op));
-    let asked = run.and_then(|run| run.min_training_steps).unwrap_or_default();
-    let is_young = ages.keys().any(|&age| age < asked);
-    let asks = format!("lifecycle.gates.min_training_steps asks {asked} steps of training");
-    let refused = refused_most(live, stage, count(ages));
-    match (reason, stage) {
-        (Some(Policy), SeedStage::Training) if is_young => format!(
-            "{asks}, {controller} pruned at an age of {}: lower it, raise lifecycle.min_prune_age to {}, or {prune}",
-            range(ages),
-            asked + 1
-        ),
-        (None | Some(Policy | HoldingTimeout), _) if refused.is_some() => refused.unwrap_or_default(),
-        (Some(Policy), _) => format!("{controller} pruned in {stage}: {prune}, or raise lifecycle.min_prune_age"),
-        (Some(HoldingTimeout), _) => {
-            format!("no commit was ordered in time: {commit}, or raise lifecycle.max_holding_steps")
+/// What would have let the `seeds` on that ended so.
+fn remedy(live: &LiveState, stage: SeedStage, reason: Option<PruneReason>, seeds: u64) -> String {
+    let refused = refused_most(live, stage, seeds);
+    match reason {
+        None | Some(Policy | HoldingTimeout) if refused.is_some() => refused.unwrap_or_default(),
+        Some(Policy) => {
+            format!("pruned in {stage}: choose another policy.controller, or raise lifecycle.min_prune_age")
         }
-        (Some(_), _) => "training diverged: lower the rates of task.host_opt and task.seed_opt".into(),
-        (None, SeedStage::Training) if is_young => {
-            format!("{asks}, and the episode was over first: lower it, or raise run.max_steps")
-        }
-        (None, SeedStage::Holding) => format!("no commit was ordered: {commit}, or raise run.max_steps"),
-        (None, _) => format!(
+        Some(HoldingTimeout) => "no commit was ordered in time: raise lifecycle.max_holding_steps".into(),
+        Some(_) => "training diverged: lower the rates of task.host_opt and task.seed_opt".into(),
+        None => format!(
             "episodes were over before seeds had passed {stage}: raise run.max_steps; if ADVANCE is never ordered, set \
              lifecycle.auto_forward"
         ),

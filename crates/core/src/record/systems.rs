@@ -244,9 +244,9 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnv>, mut phases: ResMut<Phase
                 .as_ref()
                 .zip(env.episode_reward)
                 .map(|(horizon, episode)| episode_rewards(episode, horizon.gamma)),
-            compute: Some(env.stats.compute),
+            compute: env.stats.compute,
             param_ratio: Num(growth.parameter_ratio()),
-            committed_ratio: Some(Num(growth.growth_ratio())),
+            committed_ratio: Num(growth.growth_ratio()),
             contributing: env.stats.contributing,
             rollbacks: env.stats.rollbacks,
             growth: env.stats.growth,
@@ -346,8 +346,8 @@ fn round_perf(env_steps: u64, taken: &RoundTime, record: &RecordContext) -> Perf
         env_steps_per_s: Num(env_steps as f64 / wall_s),
         samples_per_s: Num(samples as f64 / wall_s),
         samples,
-        phases_ms: Some(taken.phases()),
-        copy_ms: Some(taken.copy_ms()),
+        phases_ms: taken.phases(),
+        copy_ms: taken.copy_ms(),
         memory_bytes: memory.memory_bytes,
         memory_limit_bytes: memory.memory_limit_bytes,
         device_memory_bytes: memory.device_memory_bytes,

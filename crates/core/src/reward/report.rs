@@ -23,7 +23,7 @@ pub fn episode_rewards(episode: &EpisodeReward, gamma: f64) -> EpisodeRewards {
     EpisodeRewards {
         reward: Num(episode.total()),
         return_discounted: Num(episode.discounted(gamma)),
-        rent: Some(Num(episode.mean_rent())),
+        rent: Num(episode.mean_rent()),
         reward_terms: episode
             .terms()
             .into_iter()

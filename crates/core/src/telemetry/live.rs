@@ -65,16 +65,14 @@ impl EpisodeResult {
         self.data.committed_accuracy.unwrap_or(self.data.final_accuracy).0
     }
 
-    /// Parameters of host and committed seeds over the host's; with live seeds where the record has nothing else.
+    /// Parameters of host and committed seeds over the host's.
     pub fn committed_ratio(&self) -> f64 {
-        self.data.committed_ratio.unwrap_or(self.data.param_ratio).0
+        self.data.committed_ratio.0
     }
 
-    /// Whether what it committed has made its host larger; by the number of commits, which a rollback may have undone, where
-    /// the record has no size.
+    /// Whether what it committed has made its host larger: a rollback may have undone it.
     pub fn has_committed(&self) -> bool {
-        let committed = self.data.growth.committed > 0;
-        self.data.committed_ratio.map_or(committed, |ratio| ratio.0 > 1.0)
+        self.committed_ratio() > 1.0
     }
 }
 

@@ -87,7 +87,7 @@ fn episode(env: u32, round: u32, change: impl FnOnce(&mut EpisodeFinished)) -> E
 fn finish(env: u32, round: u32, validation: f64, committed_ratio: f64) -> Event {
     episode(env, round, |episode| {
         episode.committed_accuracy = Some(Num(validation));
-        episode.committed_ratio = Some(Num(committed_ratio));
+        episode.committed_ratio = Num(committed_ratio);
         // Seeds that were not committed do not count.
         episode.param_ratio = Num(9.0 - committed_ratio);
     })
@@ -154,15 +154,14 @@ fn the_front_holds_what_none_beats_in_both_accuracy_and_size() {
 
 #[test]
 fn what_a_rollback_has_undone_was_not_committed() {
-    let commits = |committed, committed_ratio| {
+    let commits = |committed_ratio| {
         let mut data = examples::episode_finished();
-        (data.growth.committed, data.committed_ratio) = (committed, committed_ratio);
+        (data.growth.committed, data.committed_ratio) = (1, Num(committed_ratio));
         let at = examples::context();
         EpisodeResult { at, data }.has_committed()
     };
 
-    assert!(commits(1, Some(Num(1.2))) && commits(1, None));
-    assert!(!commits(1, Some(Num(1.0))) && !commits(0, None));
+    assert!(commits(1.2) && !commits(1.0));
 }
 
 #[test]

@@ -185,14 +185,13 @@ pub struct EpisodeFinished {
     /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<EpisodeRewards>,
-    /// Absent in records of versions that did not count it.
+    /// What it took.
     #[serde(flatten)]
-    pub compute: Option<EpisodeCompute>,
+    pub compute: EpisodeCompute,
     /// Total / host; 1 = no growth.
     pub param_ratio: Num,
-    /// Host and committed seeds / host; absent in records of versions that did not write it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub committed_ratio: Option<Num>,
+    /// Host and committed seeds / host.
+    pub committed_ratio: Num,
     /// Committed seeds whose contribution reaches the lifecycle's threshold.
     pub contributing: u32,
     /// Times the governor restored an earlier state.

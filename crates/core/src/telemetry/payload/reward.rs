@@ -42,9 +42,8 @@ pub struct EpisodeRewards {
     pub reward: Num,
     /// Discounted sum from the first step on.
     pub return_discounted: Num,
-    /// Mean of a step, in points, by one measure for all rewards; absent in records of versions that did not write it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rent: Option<Num>,
+    /// Mean of a step, in points, by one measure for all rewards.
+    pub rent: Num,
     /// By term.
     pub reward_terms: BTreeMap<String, TermSummary>,
 }

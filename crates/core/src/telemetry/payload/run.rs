@@ -54,8 +54,7 @@ pub struct DatasetInfo {
     /// Validation samples.
     pub val_n: u64,
     /// Test samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test_n: Option<u64>,
+    pub test_n: u64,
     /// Of the content.
     pub hash: String,
     /// Where the training part lies while the run trains: device, host or stream.
@@ -93,9 +92,6 @@ pub struct RunStarted {
     pub max_steps: u32,
     /// In policy order.
     pub slots: Vec<SlotId>,
-    /// Steps of training before blending; absent in records of versions that did not write it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_training_steps: Option<u32>,
     /// Trainable parameters of the host.
     pub host_params: u64,
     /// Trainable parameters of the policy; absent where nothing learns.
@@ -207,8 +203,7 @@ pub struct BaselineMeasured {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<Num>,
     /// Validation accuracies after the last step, percent, of this and up to seven other hosts of its round, by env; of this
-    /// one alone if nothing germinated in the run. Absent in records of versions that measured no other.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// one alone if nothing germinated in the run.
     pub hosts: Vec<Num>,
 }
 
@@ -290,13 +285,11 @@ pub struct PerfRound {
     pub samples_per_s: Num,
     /// Training samples of all envs.
     pub samples: u64,
-    /// Where the time went; absent in records of versions that did not measure it, as is what follows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phases_ms: Option<PhaseTimes>,
+    /// Where the time went.
+    pub phases_ms: PhaseTimes,
     /// Time that the threads of all envs spent on bringing training batches to where they are trained on, waiting for them
     /// included: gathering on a CPU; on CUDA to queue that, as copies are not waited for. Recordings and earlier rollouts count as well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub copy_ms: Option<Num>,
+    pub copy_ms: Num,
     /// Memory of the machine that the process uses at the end of the round; absent where the system does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
