@@ -103,7 +103,7 @@ payloads! {
     CheckpointSaved => "checkpoint_saved", Info: "a checkpoint is on disk";
     CheckpointLoaded => "checkpoint_loaded", Info: "the run was resumed from it";
     BaselineMeasured => "baseline_measured", Info: "what the host reaches without growth";
-    Note => "note", Info: "a remark of a person, or what has changed in a resumed run";
+    Note => "note", Info: "what differs after a resume, or the answer to a command";
     UserEvent => "user_event", Info: "an event that a plugin defines";
     EnvStep => "env_step", Info: "losses, accuracies and seeds of an env after a step";
     Decision => "decision", Debug: "what a controller ordered, why, and what it was paid";
