@@ -10,12 +10,17 @@ fn finished_run(n_rounds: u32) -> LiveState {
     live.apply(&Event::run(examples::baseline()));
     for round in 0..n_rounds {
         let context = examples::context_at(0, round, 18);
-        live.apply(&Event::env(context, examples::matrix()));
-        for (column, seed_id, blueprint) in [
+        let seeds = [
             (0, "e0.r0c0.0", "norm"),
             (1, "e0.r0c1.0", "conv_light"),
             (1, "e1.r0c1.0", "depthwise"),
-        ] {
+        ];
+        for (column, seed_id, _) in seeds {
+            let slot = SlotId::new(0, column);
+            live.apply(&Event::seed(context, slot, seed_id, examples::germinated()));
+        }
+        live.apply(&Event::env(context, examples::matrix()));
+        for (column, seed_id, blueprint) in seeds {
             let mut seed = examples::committed();
             seed.blueprint = blueprint.into();
             seed.contribution = seed.contribution.filter(|_| seed_id.starts_with("e0"));
