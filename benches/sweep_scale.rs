@@ -56,7 +56,7 @@ fn main() -> Outcome<()> {
     let watch = Stopwatch { trials };
 
     let catalog = built_in_names();
-    let planned = watch.time("planning and checking all trials", || plan(&file, &catalog))?;
+    let planned = watch.time("planning and checking all trials", || plan(&file, &[], &catalog))?;
     let folder = SweepFolder::of(&planned.plan.name, Some(root.path()));
     watch.time("writing the plan", || folder.begin(&planned, false))?;
     let open = || SweepFolder::open(folder.path(), None);

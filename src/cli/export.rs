@@ -36,9 +36,15 @@ pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rej
     let (round, env) = (u64::from(network.origin.round) + 1, network.origin.env);
     let accuracies = [measures.validation, measures.test].map(|part| part.map(|part| part.accuracy));
     let exported = json!({
-        "folder": options.to.display().to_string(), "from": from.display().to_string(), "round": round, "env": env, "parameters": measures.parameters, "seeds": seeds,
+        "folder": options.to.display().to_string(),
+        "from": from.display().to_string(),
+        "round": round,
+        "env": env,
+        "parameters": measures.parameters,
+        "seeds": seeds,
         // Percent of the parts.
-        "validation_accuracy": accuracies[0], "test_accuracy": accuracies[1],
+        "validation_accuracy": accuracies[0],
+        "test_accuracy": accuracies[1],
     });
     Ok(context.printer.show_either(&exported, || {
         let percent = |accuracy: Option<f64>| accuracy.map_or_else(|| "-".into(), |accuracy| format!("{accuracy:.2} %"));

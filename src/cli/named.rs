@@ -39,17 +39,17 @@ pub fn way_on(folder: &Path) -> String {
 /// # Errors
 /// What does.
 pub fn check_apart<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Rejection> {
-    let Ok(place) = output.canonicalize() else {
-        return Ok(());
-    };
-    let is_inside = |input: &&PathBuf| input.canonicalize().is_ok_and(|input| input.starts_with(&place));
-    inputs.into_iter().find(is_inside).map_or(Ok(()), |input| {
-        Err(Rejection::Usage(format!(
-            "{} is in {}, which the result replaces: give another folder",
-            input.display(),
-            output.display()
-        )))
-    })
+    let place = output.canonicalize().ok();
+    for input in inputs {
+        if place
+            .as_ref()
+            .is_some_and(|place| input.canonicalize().is_ok_and(|input| input.starts_with(place)))
+        {
+            let (input, output) = (input.display(), output.display());
+            return Err(format!("{input} is in {output}, which the result replaces: give another folder").into());
+        }
+    }
+    Ok(())
 }
 
 /// Checks that what is written lies in no folder of data, where it would be taken for data.
@@ -58,16 +58,17 @@ pub fn check_apart<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a PathB
 /// The folder in which it does.
 pub fn check_outside<'a>(output: &Path, data: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Rejection> {
     let absolute = std::path::absolute(output).unwrap_or_default();
-    let Some(place) = absolute.ancestors().find_map(|part| part.canonicalize().ok()) else {
-        return Ok(());
-    };
-    let holds = |data: &&PathBuf| data.canonicalize().is_ok_and(|data| place.starts_with(&data));
-    data.into_iter().find(holds).map_or(Ok(()), |data| {
-        let (output, data) = (output.display(), data.display());
-        Err(Rejection::Usage(format!(
-            "{output} is in the data {data}: give a folder outside"
-        )))
-    })
+    let place = absolute.ancestors().find_map(|part| part.canonicalize().ok());
+    for data in data {
+        if place
+            .as_ref()
+            .is_some_and(|place| data.canonicalize().is_ok_and(|data| place.starts_with(&data)))
+        {
+            let (output, data) = (output.display(), data.display());
+            return Err(format!("{output} is in the data {data}: give a folder outside").into());
+        }
+    }
+    Ok(())
 }
 
 /// # Errors

@@ -80,7 +80,7 @@ pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog, input: &Inpu
         }
         Err(SetupError::Scenario(_)) if is_sweep(path) => {
             let path = path.display();
-            Err(format!("{path} is a sweep file, no scenario; `simic-engine sweep {path}` plays it").into())
+            Err(format!("{path} is a sweep file, no scenario; `simic-engine sweep {path} --dry-run` checks it").into())
         }
         loaded => Ok(loaded?),
     }

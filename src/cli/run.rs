@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::named::way_on;
-use super::prepare::{explain_if_moved, prepare};
+use super::options::PlayOptions;
+use super::prepare::{explain_if_moved, is_sweep, prepare};
 use super::rejection::Rejection;
 use super::watch::show_while_playing;
-use super::{Context, Outcome, RunOptions};
+use super::{Context, Outcome, RunOptions, sweep};
 use crate::checkpoint::Checkpoints;
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
@@ -33,6 +34,9 @@ pub fn learn(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
 
 /// Plays a scenario, or says what would be played.
 pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
+    if options.scenario.as_deref().is_some_and(is_sweep) {
+        return run_sweep(options, context);
+    }
     begin(options, prepare(options, context)?, context)
 }
 
@@ -51,6 +55,26 @@ fn begin(options: &RunOptions, prepared: Prepared, context: &Context) -> Result<
     limit_rounds(&mut engine, options.until);
     show_while_playing(&mut engine, options.progress, context);
     Ok(play(engine, origins, context))
+}
+
+/// A sweep file is played as by `sweep`, with what the flags set laid over all of its trials.
+fn run_sweep(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let alone = [
+        ("--until", options.until.is_some()),
+        ("--id", options.id.is_some()),
+        ("--relative-to", options.relative_to.is_some()),
+        ("--tag", !options.tags.is_empty()),
+    ];
+    if let Some((flag, _)) = alone.iter().find(|(_, is_given)| *is_given) {
+        return Err(format!("{flag} is for a single run, and this is a sweep file; leave it out").into());
+    }
+    let play = PlayOptions {
+        file: options.scenario.clone(),
+        dry_run: options.dry_run,
+        out: options.out.clone(),
+        ..PlayOptions::default()
+    };
+    sweep::begin(&play, &options.overrides()?, context)
 }
 
 /// Lets a run stop after `until` rounds.

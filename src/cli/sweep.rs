@@ -14,6 +14,7 @@ use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::report::{merged, plan_table, sweep_text, write_sweep};
+use crate::scenario::Override;
 use crate::sweep::{
     Collected, FolderError, Plan, Planned, Results, Shard, SweepFolder, Trial, TrialEnd, WorkOptions, plan, try_again,
     try_misplaced_again, work,
@@ -25,7 +26,7 @@ use view::View;
 /// Plans and plays, or does what the subcommand says.
 pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Rejection> {
     let Some(command) = &options.command else {
-        return begin(&options.play, context);
+        return begin(&options.play, &[], context);
     };
     match command {
         SweepCommand::Status { begun, all } => status(begun, *all, context),
@@ -84,10 +85,10 @@ fn pace_of(parallel: Option<u16>, plan: &Plan, context: &Context) -> WorkOptions
     }
 }
 
-/// Plans and plays a sweep file.
-fn begin(options: &PlayOptions, context: &Context) -> Result<Outcome, Rejection> {
+/// Plans and plays a sweep file, with `overrides` laid over all of its trials.
+pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Context) -> Result<Outcome, Rejection> {
     let file = options.file.as_deref().unwrap_or(Path::new(""));
-    let planned = plan(file, &context.catalog)?;
+    let planned = plan(file, overrides, &context.catalog)?;
     let plan = &planned.plan;
     let work = pace_of(options.parallel, plan, context);
     if let Some(cluster) = options.launch.on {

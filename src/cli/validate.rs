@@ -57,7 +57,7 @@ fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejectio
         false => context.catalog.clone(),
     };
     if is_sweep(path) {
-        let trials = plan(path, &catalog)?.plan.trials.len();
+        let trials = plan(path, &[], &catalog)?.plan.trials.len();
         let told = format!("a sweep of {trials} trials");
         return Ok(Sound { warnings: None, told });
     }

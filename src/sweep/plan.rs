@@ -14,7 +14,7 @@ use super::space::{Findings, Point, points};
 use crate::engine::{MemoryEstimate, Prepared, SetupError, read_scenario, read_text};
 use crate::record::{Machine, ScenarioFile};
 use crate::run::{Room, RoomSource};
-use crate::scenario::{Catalog, Declared, Loaded, Override, Report, Severity, read_declared, resolved_ron};
+use crate::scenario::{Catalog, Loaded, Override, Report, Severity, read_declared, resolved_ron};
 use crate::schema::Written;
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::BigInteger;
@@ -122,11 +122,11 @@ pub enum PlanError {
     Trials(String),
 }
 
-/// Reads a sweep file and its scenario, and checks every trial.
+/// Reads a sweep file and its scenario, and checks every trial. `overrides` is laid over all trials.
 ///
 /// # Errors
 /// Everything that is wrong with the file, the scenario or any trial.
-pub fn plan(path: &Path, catalog: &Catalog) -> Result<Planned, PlanError> {
+pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Planned, PlanError> {
     let text = read_text(path)?;
     let file = read_declared::<SweepFile>(&path.display().to_string(), &text, catalog).map_err(PlanError::File)?;
     let refused = |findings| PlanError::File(file.report(findings));
@@ -146,7 +146,7 @@ pub fn plan(path: &Path, catalog: &Catalog) -> Result<Planned, PlanError> {
     };
     let shared = sweep.set.iter().enumerate();
     let shared = shared.map(|(index, setting)| placed(setting, &file.place(&format!("set[{index}].value"))));
-    let shared: Vec<Override> = shared.collect();
+    let shared: Vec<Override> = shared.chain(overrides.iter().cloned()).collect();
     let common = Prepared::new(&label, scenario.clone(), &shared, catalog)?;
     let base = Base {
         label,
@@ -265,18 +265,12 @@ fn check_budget(prepared: &Prepared, limit_mib: Option<u64>, together: usize) ->
 /// What no single value can know.
 fn check_sweep(sweep: &SweepFile) -> Findings {
     let mut findings = Findings::new();
-    let settings = sweep
-        .set
-        .iter()
-        .enumerate()
-        .map(|(index, set)| ("set", index, &set.path));
-    let axes = sweep
-        .axes
-        .iter()
-        .enumerate()
-        .map(|(index, axis)| ("axes", index, &axis.path));
+    let set = sweep.set.iter().enumerate();
+    let set = set.map(|(index, set)| ("set", index, &set.path));
+    let axes = sweep.axes.iter().enumerate();
+    let axes = axes.map(|(index, axis)| ("axes", index, &axis.path));
     let mut known = BTreeSet::new();
-    for (list, index, path) in settings.chain(axes) {
+    for (list, index, path) in set.chain(axes) {
         let place = format!("{list}[{index}].path");
         if path == SEED {
             let message =

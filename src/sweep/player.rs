@@ -18,6 +18,8 @@ use crate::health::{AtPath, FileError};
 use crate::run::StopSignal;
 use crate::telemetry::ReadError;
 
+/// Trials in a row that its machine or folder did not let run, after which a worker ends.
+pub(super) const MOST_MISPLACED: u32 = 10;
 /// Between two looks at a process that is awaited.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The end of a process whose worker was killed is awaited for so long.
@@ -34,14 +36,9 @@ pub enum WorkError {
     Events(#[from] ReadError),
     /// No trial can be played where the sweep is; none of them has failed.
     #[error(
-        "{reason}\nno trial could be played here, {times} times in a row; remove the cause, then the same command continues"
+        "{0}\nno trial could be played here, {MOST_MISPLACED} times in a row; remove the cause, then the same command continues"
     )]
-    Place {
-        /// Of the last one.
-        reason: String,
-        /// In a row.
-        times: u32,
-    },
+    Place(String),
 }
 
 /// Plays trials that a worker holds the leases of.

@@ -87,19 +87,14 @@ impl<'a> SweepState<'a> {
                 // Without reading any score.
                 break;
             }
-            let mut reached = BTreeMap::new();
+            let mut scores: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
             for trial in those {
                 if self.results.has_rung(&trial.id, rung) {
-                    reached.insert(trial.id.as_str(), read_rung(self.place, &trial.id, rung)?);
+                    let score = read_rung(self.place, &trial.id, rung)?;
+                    scores.entry(trial.point).or_default().push(score);
                 }
             }
-            let at_rung = |id: &str| match (reached.get(id), self.results.end(id)) {
-                (Some(&score), _) => AtRung::Reached(score),
-                (None, Some(TrialEnd::Failed)) => AtRung::Failed,
-                (None, _) => AtRung::Awaited,
-            };
-            let next = promoted(self.plan, &points, halving.factor, at_rung);
-            let Some(next) = next else { break };
+            let next = promoted(&points, halving.factor, &scores);
             points.clone_from(&next);
             self.decided.push(next);
         }
@@ -158,7 +153,7 @@ impl<'a> SweepState<'a> {
 }
 
 /// The rounds at which trials are compared, then the last round of the scenario.
-pub fn rungs(halving: SuccessiveHalving, rounds: u32) -> Vec<u32> {
+fn rungs(halving: SuccessiveHalving, rounds: u32) -> Vec<u32> {
     let mut rungs = Vec::new();
     let mut next = halving.first_rounds;
     while next < rounds {
@@ -169,43 +164,19 @@ pub fn rungs(halving: SuccessiveHalving, rounds: u32) -> Vec<u32> {
     rungs
 }
 
-/// What is known of a trial at a rung.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum AtRung {
-    /// It is still being played up to there.
-    Awaited,
-    /// Its score.
-    Reached(f64),
-    /// It failed.
-    Failed,
-}
-
 /// The points that continue after a rung, of those that reached it: the best `1 / factor` of them by the mean score of their
-/// trials, at least one; of equal ones the first. `None` while a trial is awaited.
-pub fn promoted(plan: &Plan, points: &[usize], factor: u32, at_rung: impl Fn(&str) -> AtRung) -> Option<Vec<usize>> {
-    let mut of_point: BTreeMap<usize, Vec<&Trial>> = BTreeMap::new();
-    for trial in &plan.trials {
-        of_point.entry(trial.point).or_default().push(trial);
-    }
-    let mut means = Vec::new();
-    for &point in points {
-        let mut scores = Vec::new();
-        for trial in of_point.get(&point).into_iter().flatten() {
-            match at_rung(&trial.id) {
-                AtRung::Awaited => return None,
-                AtRung::Reached(score) => scores.push(score),
-                AtRung::Failed => {}
-            }
-        }
-        if !scores.is_empty() {
-            means.push((point, scores.iter().sum::<f64>() / scores.len() as f64));
-        }
-    }
+/// trials that have not failed, at least one; of equal ones the first.
+fn promoted(points: &[usize], factor: u32, scores: &BTreeMap<usize, Vec<f64>>) -> Vec<usize> {
+    let mean = |scores: &Vec<f64>| scores.iter().sum::<f64>() / scores.len() as f64;
+    let means = points
+        .iter()
+        .filter_map(|point| Some((*point, mean(scores.get(point)?))));
+    let mut means: Vec<(usize, f64)> = means.collect();
     means.sort_by(|(first, a), (second, b)| b.total_cmp(a).then(first.cmp(second)));
     means.truncate(points.len().div_ceil(factor as usize));
     let mut points: Vec<usize> = means.into_iter().map(|(point, _)| point).collect();
     points.sort_unstable();
-    Some(points)
+    points
 }
 
 #[cfg(test)]

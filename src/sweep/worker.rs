@@ -11,7 +11,7 @@ use super::lease::{Lease, Leases, Setbacks};
 use super::outcome::{TrialEnd, TrialResult, is_still_to_do, set_damaged_aside, write_rung};
 use super::place::{Place, tidy};
 use super::plan::{Plan, Trial};
-use super::player::{Player, Processes, WorkError};
+use super::player::{MOST_MISPLACED, Player, Processes, WorkError};
 use super::state::{Segment, SweepState, TrialState};
 use crate::health::FileError;
 use crate::run::StopSignal;
@@ -19,8 +19,6 @@ use crate::threads::in_this_log;
 
 /// Between two looks at a folder in which everything is being played by others.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Trials in a row that its machine or folder did not let run, after which the worker ends.
-const MOST_MISPLACED: u32 = 10;
 
 /// Which part of a sweep a worker begins with: the `index`-th of `count` equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,10 +287,7 @@ impl<'a> Worker<'a> {
     fn wait_for_the_place(&self, trial: &Trial, reason: String) -> Result<(), WorkError> {
         let count = self.misplaced.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(pause) = pause_after(count) else {
-            return Err(WorkError::Place {
-                reason,
-                times: MOST_MISPLACED,
-            });
+            return Err(WorkError::Place(reason));
         };
         (self.tell)(WorkerEvent::Pauses(trial, &reason, pause));
         self.pauses(pause, || Ok(true))?;

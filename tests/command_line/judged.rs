@@ -72,7 +72,7 @@ impl Place {
 fn points_are_played_scored_by_episodes_that_nothing_was_trained_on_and_judged() {
     let place = Place::with(WAIT_AND_RANDOM);
 
-    let collected = json(&succeeds(&place.engine("sweep ab.ron --json")));
+    let collected = json(&succeeds(&place.engine("run ab.ron --json")));
 
     let judgement = &collected["judgement"];
     assert_eq!(judgement["metric"], "test_accuracy");
@@ -111,7 +111,7 @@ fn a_point_that_fails_takes_its_replicate_out_of_the_comparison_and_is_tried_aga
                     (name: "broken", set: [(path: "faults", value: [(env: 0, round: 0, step: 2, fault: env_error)])])"#;
     let place = Place::with(points);
 
-    let output = place.engine("sweep ab.ron");
+    let output = place.engine("run ab.ron");
 
     ends_with(3, &output);
     assert_has(&text(&output.stdout), &["4 trainings left out"]);
@@ -136,8 +136,8 @@ fn what_cannot_be_judged_is_refused_before_anything_runs() {
         ("\"random\", set", "\"wait\", set", "two points are called \"wait\""),
     ] {
         write(&path, sweep.replace(from, to));
-        assert_has(&refused(&place.engine("sweep ab.ron")), &[told]);
+        assert_has(&refused(&place.engine("run ab.ron")), &[told]);
     }
-    let no_scenario = refused(&place.engine("run ab.ron"));
-    assert_has(&no_scenario, &["ab.ron is a sweep file, no scenario"]);
+    let alone = refused(&place.engine("run ab.ron --until 1"));
+    assert_has(&alone, &["--until is for a single run"]);
 }

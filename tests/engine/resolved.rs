@@ -30,7 +30,7 @@ fn the_scenario_and_every_point_of_the_proof_resolve_to_what_they_were_played_wi
     assert_eq!(scenario(SCENARIO, &[]), scenario(RESOLVED, &[]));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("proof");
     for sweep in SWEEPS {
-        let planned = plan(&folder.join(sweep).with_extension("ron"), &built_in_names()).expect("a sound sweep");
+        let planned = plan(&folder.join(sweep).with_extension("ron"), &[], &built_in_names()).expect("a sound sweep");
         assert_eq!(planned.scenario, SCENARIO, "{sweep}");
         // Replicates differ by their seed alone.
         for trial in planned.plan.trials.iter().filter(|trial| trial.replicate == 0) {

@@ -75,7 +75,7 @@ fn sweep_files() {
         if declared.is_ok_and(|declared| trials(&declared.value) >= MANY) {
             return Ok(());
         }
-        match in_bounds(bytes.len(), || plan(&path, &CATALOG))? {
+        match in_bounds(bytes.len(), || plan(&path, &[], &CATALOG))? {
             Ok(planned) => {
                 let out = tempfile::tempdir().expect("a temporary folder");
                 let sweep = SweepFolder::of(&planned.plan.name, Some(out.path()));
@@ -96,7 +96,7 @@ fn sweep_files() {
 /// A sweep one of whose trials has ended, while the other is played.
 fn begun() -> (Folder, SweepFolder) {
     let (place, path) = written();
-    let planned = plan(&path, &CATALOG).unwrap_or_else(|error| panic!("{error}"));
+    let planned = plan(&path, &[], &CATALOG).unwrap_or_else(|error| panic!("{error}"));
     let sweep = SweepFolder::of("small", Some(&place.path().join("out")));
     sweep.begin(&planned, false).expect("it is begun");
     let [first, second] = &planned.plan.trials[..] else {

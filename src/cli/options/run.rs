@@ -58,7 +58,7 @@ pub enum ProgressStyle {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunOptions {
-    /// Scenario file, - for standard input; the built-in quickstart if left out.
+    /// Scenario or sweep file, - for standard input; the built-in quickstart if left out.
     pub scenario: Option<PathBuf>,
     /// Set a field, e.g. run.rounds=3; may be given often.
     #[arg(long = "set", value_name = "PATH=VALUE")]

@@ -25,7 +25,7 @@ pub struct SweepOptions {
     pub play: PlayOptions,
 }
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct PlayOptions {
     /// Sweep file.
     #[arg(required = true)]
@@ -50,7 +50,7 @@ pub struct PlayOptions {
 }
 
 /// Who starts the workers, and how many.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct LaunchOptions {
     /// slurm, ray or hyperqueue starts its workers; see docs/guide.
     #[arg(

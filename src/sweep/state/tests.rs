@@ -1,6 +1,9 @@
+use std::time::Duration;
+
 use super::*;
 use crate::sweep::SweepFile;
-use crate::sweep::fixtures::trial;
+use crate::sweep::fixtures::{folder, trial};
+use crate::sweep::outcome::{TrialResult, write_rung};
 
 fn plan(points: usize, replicates: u32) -> Plan {
     let of = |point| (0..replicates).map(move |replicate| trial(format!("{point}-{replicate}"), point, replicate));
@@ -19,33 +22,42 @@ fn rungs_grow_by_the_factor_up_to_the_last_round() {
 
 #[test]
 fn the_points_with_the_best_means_continue() {
-    let plan = plan(4, 2);
-    let scores = |id: &str| {
-        AtRung::Reached(match id {
-            "0-0" => 10.0,
-            "0-1" => 90.0,
-            "1-0" | "1-1" => 60.0,
-            "2-0" | "2-1" => 20.0,
-            _ => 50.0,
-        })
-    };
+    let scores = [vec![10.0, 90.0], vec![60.0; 2], vec![20.0; 2], vec![50.0; 2]];
+    let scores = scores.into_iter().enumerate().collect();
 
-    assert_eq!(promoted(&plan, &[0, 1, 2, 3], 2, scores), Some(vec![0, 1]));
-    assert_eq!(promoted(&plan, &[0, 2, 3], 3, scores), Some(vec![0]));
+    assert_eq!(promoted(&[0, 1, 2, 3], 2, &scores), [0, 1]);
+    assert_eq!(promoted(&[0, 2, 3], 3, &scores), [0]);
+    assert_eq!(promoted(&[4, 5], 2, &scores), [0; 0]);
 }
 
 #[test]
 fn nothing_is_decided_while_a_trial_is_awaited_and_a_failed_one_does_not_count() {
-    let plan = plan(2, 2);
-    let with = |third: AtRung| {
-        move |id: &str| match id {
-            "0-0" => AtRung::Reached(50.0),
-            "0-1" => third,
-            _ => AtRung::Reached(40.0),
-        }
+    let (_root, folder) = folder();
+    let mut plan = plan(2, 2);
+    let (first_rounds, factor) = (1, 2);
+    plan.sweep.early_stop = Some(SuccessiveHalving { first_rounds, factor });
+    for (id, score) in [("0-0", 50.0), ("1-0", 40.0), ("1-1", 40.0)] {
+        write_rung(&folder, id, 0, score).unwrap();
+    }
+    let state_of = |index: usize| {
+        let leases = Leases::look(&folder, Duration::from_secs(60)).unwrap();
+        let state = SweepState::read(&folder, &plan, leases).unwrap();
+        let trial = &plan.trials[index];
+        (state.of(trial).unwrap(), state.is_given_up(trial))
     };
 
-    assert_eq!(promoted(&plan, &[0, 1], 2, with(AtRung::Awaited)), None);
-    assert_eq!(promoted(&plan, &[0, 1], 2, with(AtRung::Failed)), Some(vec![0]));
-    assert_eq!(promoted(&plan, &[0, 1], 2, |_| AtRung::Failed), Some(vec![]));
+    let waiting = (TrialState::AtRung(0), false);
+    assert_eq!([0, 2].map(state_of), [waiting.clone(), waiting]);
+
+    TrialResult::new(TrialEnd::Failed, 1, 2.0)
+        .write(&folder, "0-1")
+        .unwrap();
+
+    let next = Segment {
+        rung: 1,
+        until: 2,
+        is_last: true,
+    };
+    assert_eq!(state_of(0), (TrialState::Waiting(next), false));
+    assert!(state_of(2).1);
 }
