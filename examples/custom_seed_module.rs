@@ -1,52 +1,12 @@
-//! A custom seed module: one learned factor a channel. Before the run starts the engine tries it against the contract of seed
-//! modules; a scenario germinates it by its name.
+//! A custom seed module: one learned factor a channel, in the file that `simic-engine new` writes. Before the run starts the
+//! engine tries it against the contract of seed modules; a scenario germinates it by its name.
 //!
 //! Run it with `cargo run --release --example custom_seed_module`.
 
 use simic_engine::prelude::*;
 
-struct ChannelScale;
-
-struct ChannelScaleModule {
-    weight: Tensor,
-    params: ParamSet,
-}
-
-impl Blueprint for ChannelScale {
-    fn id(&self) -> &'static str {
-        "channel_scale"
-    }
-
-    fn summary(&self) -> &'static str {
-        "one learned factor a channel"
-    }
-
-    fn param_count(&self, dim: i64) -> u64 {
-        dim as u64
-    }
-
-    fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
-        let mut params = ParamSet::new(backend);
-        // A fresh seed must not change its host: the factors start at 0.
-        let weight = params.add("weight", &[dim, 1, 1], Init::Constant(0.0))?;
-        params.initialise(rng)?;
-        Ok(Box::new(ChannelScaleModule { weight, params }))
-    }
-}
-
-impl SeedModule for ChannelScaleModule {
-    fn delta(&self, x: &Tensor, _: Mode) -> Result<Option<Tensor>, TchError> {
-        Ok(Some(x.f_mul(&self.weight)?))
-    }
-
-    fn params(&self) -> &ParamSet {
-        &self.params
-    }
-
-    fn macs(&self, positions: u64) -> u64 {
-        self.params.count() * positions
-    }
-}
+#[path = "../assets/crate/channel_scale.rs"]
+mod channel_scale;
 
 const SCENARIO: &str = r#"(
     task: preset("digits_impaired", (batches_per_step: count(4))),
@@ -58,7 +18,7 @@ const SCENARIO: &str = r#"(
 
 fn register(app: &mut App) {
     let mut blueprints = app.world_mut().resource_mut::<BlueprintRegistry>();
-    blueprints.register(Arc::new(ChannelScale));
+    blueprints.register(Arc::new(channel_scale::ChannelScale));
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -15,13 +15,17 @@ const MANIFEST: &str = include_str!("../../Cargo.toml");
 /// The line of the manifest behind which the profiles are.
 const PROFILES: &str = "# Profiles, of crates that `simic-engine new` writes as well.\n";
 
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     ("Cargo.toml", include_str!("../../assets/crate/manifest.toml")),
     ("Cargo.lock", include_str!("../../Cargo.lock")),
     (".cargo/config.toml", include_str!("../../assets/crate/config.toml")),
     (".gitignore", "/runs\n/target\n"),
     ("build.rs", include_str!("../../assets/crate/build.rs")),
     ("src/main.rs", include_str!("../../assets/crate/main.rs")),
+    (
+        "src/channel_scale.rs",
+        include_str!("../../assets/crate/channel_scale.rs"),
+    ),
     ("scenario.ron", include_str!("../../assets/crate/scenario.ron")),
     ("README.md", include_str!("../../assets/crate/README.md")),
 ];
