@@ -5,8 +5,8 @@
 
 use simic_engine::prelude::*;
 
-#[path = "../assets/crate/channel_scale.rs"]
-mod channel_scale;
+#[path = "../assets/crate/seed.rs"]
+mod seed;
 
 const SCENARIO: &str = r#"(
     task: preset("digits_impaired", (batches_per_step: count(4))),
@@ -18,7 +18,7 @@ const SCENARIO: &str = r#"(
 
 fn register(app: &mut App) {
     let mut blueprints = app.world_mut().resource_mut::<BlueprintRegistry>();
-    blueprints.register(Arc::new(channel_scale::ChannelScale));
+    blueprints.register(Arc::new(seed::ChannelScale));
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

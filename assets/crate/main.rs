@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use simic_engine::cli;
 use simic_engine::prelude::*;
 
-mod channel_scale;
+mod seed;
 
 /// Tells what grows, in each step in which something does.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ fn print_growth(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunCl
 /// What this crate adds to the engine. It is built for the names and for each run, so it only adds.
 pub fn extend(app: &mut App) {
     let mut blueprints = app.world_mut().resource_mut::<BlueprintRegistry>();
-    blueprints.register(Arc::new(channel_scale::ChannelScale));
+    blueprints.register(Arc::new(seed::ChannelScale));
     app.add_plugins(GrowthPlugin);
 }
 

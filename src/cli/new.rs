@@ -22,10 +22,7 @@ const FILES: [(&str, &str); 9] = [
     (".gitignore", "/runs\n/target\n"),
     ("build.rs", include_str!("../../assets/crate/build.rs")),
     ("src/main.rs", include_str!("../../assets/crate/main.rs")),
-    (
-        "src/channel_scale.rs",
-        include_str!("../../assets/crate/channel_scale.rs"),
-    ),
+    ("src/seed.rs", include_str!("../../assets/crate/seed.rs")),
     ("scenario.ron", include_str!("../../assets/crate/scenario.ron")),
     ("README.md", include_str!("../../assets/crate/README.md")),
 ];

@@ -133,7 +133,8 @@ pub fn plantings(
     plan: &HostPlan,
     slots: &[SlotId],
     blueprints: &BlueprintRegistry,
-    (budget, is_given): (Budget, bool),
+    budget: Budget,
+    is_given: bool,
 ) -> Vec<Planting> {
     let outline = plan.outline();
     let depth = places(&outline, slots);
@@ -158,7 +159,7 @@ pub fn plantings(
     for mut pattern in patterns {
         pattern.sort_unstable();
         pattern.dedup_by_key(|(place, _)| *place);
-        let strongest = (0..4).find_map(|lighter| fit(&pattern, lighter, &outline, (plan, blueprints), budget));
+        let strongest = (0..4).find_map(|lighter| fit(&pattern, lighter, &outline, plan, blueprints, budget));
         fitting.extend(strongest.filter(|planting| !fitting.contains(planting)));
     }
     fitting
@@ -177,7 +178,8 @@ fn fit(
     pattern: &[(usize, usize)],
     lighter: usize,
     outline: &HostOutline,
-    (plan, blueprints): (&HostPlan, &BlueprintRegistry),
+    plan: &HostPlan,
+    blueprints: &BlueprintRegistry,
     budget: Budget,
 ) -> Option<Planting> {
     let host = Size::of(plan);

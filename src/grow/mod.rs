@@ -96,7 +96,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
         }
         _ => GivenWeights::default(),
     };
-    let growing = order.growing(&prepared, (&plan, &given));
+    let growing = order.growing(&prepared, &plan, &given);
     if growing.is_empty() {
         return Err(GrowError::TooSmall(order.budget));
     }
@@ -112,7 +112,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let ways = ways.into_iter().filter(|(_, is_played)| *is_played);
     let ways: Vec<Way> = ways.map(|(way, _)| way).collect();
     let weights = design.weights().into_iter().chain(Some(&given.tensors)).flatten();
-    let ordered = order.ordered((&prepared, &data), weights, &ways);
+    let ordered = order.ordered(&prepared, &data, weights, &ways);
     let _lock = shelf::open(&order.place, &ordered, order.is_forced)?;
     let mut playing = Playing {
         ways,

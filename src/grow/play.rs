@@ -238,7 +238,8 @@ impl Base<'_> {
     /// The first failure of a system.
     pub fn play(
         &self,
-        (prepared, variant): (&Prepared, &Variant),
+        prepared: &Prepared,
+        variant: &Variant,
         data: &TaskData,
         stepped: impl FnMut(&mut World),
     ) -> Result<Option<Played>, GrowError> {

@@ -32,7 +32,8 @@ impl Order<'_> {
     /// All that the attempts follow from, by name: where it differs, they do.
     pub(super) fn ordered<'w>(
         &self,
-        (prepared, data): (&Prepared, &TaskData),
+        prepared: &Prepared,
+        data: &TaskData,
         weights: impl Iterator<Item = (&'w String, &'w PlainTensor)>,
         ways: &[Way],
     ) -> Ordered {
@@ -58,11 +59,7 @@ impl Order<'_> {
     }
 
     /// What each planting, or the policy, sets.
-    pub(super) fn growing(
-        &self,
-        prepared: &Prepared,
-        (plan, given): (&HostPlan, &GivenWeights),
-    ) -> Vec<(String, Variant)> {
+    pub(super) fn growing(&self, prepared: &Prepared, plan: &HostPlan, given: &GivenWeights) -> Vec<(String, Variant)> {
         // A head that is drawn learns; of other layers that are not given start-up says that they cannot stay.
         let frozen = match given.absent.is_empty() || !given.has_body(plan) {
             true => ALL.into(),
@@ -78,8 +75,8 @@ impl Order<'_> {
             };
             return vec![("what the policy grows".into(), variant)];
         }
-        let within = (self.budget, self.is_given);
-        let plantings = plantings(plan, &prepared.loaded.slots, &self.names.blueprints, within).into_iter();
+        let (slots, blueprints) = (&prepared.loaded.slots, &self.names.blueprints);
+        let plantings = plantings(plan, slots, blueprints, self.budget, self.is_given).into_iter();
         let variants = plantings.map(|planting| {
             let (slots, blueprints): (Vec<&str>, Vec<&str>) = planting
                 .iter()
@@ -341,9 +338,7 @@ impl Playing<'_, '_> {
             Some(played) => Some(played).filter(|_| !order.base.stop.is_requested()),
             None => {
                 let report = &mut *self.report;
-                order
-                    .base
-                    .play((&prepared, variant), data, |_| report(PlayEvent::Step))?
+                order.base.play(&prepared, variant, data, |_| report(PlayEvent::Step))?
             }
         };
         let played = played.ok_or_else(|| GrowError::Stopped(order.place.clone()))?;

@@ -57,7 +57,8 @@ pub fn arguments(
     plan: &Plan,
     trial: &Trial,
     segment: Segment,
-    (threads, fence): (usize, &Path),
+    threads: usize,
+    fence: &Path,
 ) -> Result<Vec<String>, FileError> {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let directory = sweep.trial(&trial.id);
@@ -118,7 +119,8 @@ pub fn is_played(sweep: &SweepFolder, trial: &Trial) -> bool {
 pub fn play(
     sweep: &SweepFolder,
     id: &str,
-    (program, arguments): (&Path, &[String]),
+    program: &Path,
+    arguments: &[String],
     limits: (Budget, f64),
     may_continue: &mut MayContinue,
 ) -> Result<Option<Attempt>, FileError> {

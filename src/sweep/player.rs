@@ -80,7 +80,7 @@ impl Player for Processes<'_> {
             std::thread::sleep(PAUSE);
         }
         let fence = self.folder.path_of(Shelf::Leases, &lease.successor());
-        let arguments = child::arguments(self.folder, self.plan, trial, segment, (self.threads, &fence));
+        let arguments = child::arguments(self.folder, self.plan, trial, segment, self.threads, &fence);
         let arguments = match arguments {
             Ok(arguments) => arguments,
             Err(error) => {
@@ -136,8 +136,15 @@ impl Processes<'_> {
             renewed = Instant::now();
             lease.renew()
         };
-        let command = (self.program, arguments);
-        Ok(child::play(self.folder, &trial.id, command, limits, &mut may_continue)?)
+        let played = child::play(
+            self.folder,
+            &trial.id,
+            self.program,
+            arguments,
+            limits,
+            &mut may_continue,
+        );
+        Ok(played?)
     }
 }
 

@@ -40,13 +40,7 @@ fn a_crate_is_written_that_depends_on_the_engine_that_wrote_it() {
     let (_, libtorch) = config.split_once("LIBTORCH = ").expect("a line");
     let libtorch = Path::new(libtorch.trim().trim_matches('"'));
     assert!(libtorch.join("include").is_dir(), "{config}");
-    for file in [
-        "scenario.ron",
-        "README.md",
-        "build.rs",
-        "src/main.rs",
-        "src/channel_scale.rs",
-    ] {
+    for file in ["scenario.ron", "README.md", "build.rs", "src/main.rs", "src/seed.rs"] {
         assert!(!read(file).contains('@'), "{file}: every word is filled in");
     }
     assert!(!manifest.contains('@') && !config.contains('@'));

@@ -9,7 +9,7 @@ fn planted(budget: &str, is_given: bool) -> Vec<String> {
         ..CnnSpec::default()
     };
     let (budget, blueprints) = (budget.parse().unwrap(), BlueprintRegistry::default());
-    let found = plantings(&host.plan(10), &slots, &blueprints, (budget, is_given));
+    let found = plantings(&host.plan(10), &slots, &blueprints, budget, is_given);
     let words = |planting: &Planting| {
         let seeds: Vec<String> = planting.iter().map(|(slot, name)| format!("{slot} {name}")).collect();
         seeds.join(", ")
