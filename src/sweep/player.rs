@@ -136,15 +136,9 @@ impl Processes<'_> {
             renewed = Instant::now();
             lease.renew()
         };
-        let played = child::play(
-            self.folder,
-            &trial.id,
-            self.program,
-            arguments,
-            limits,
-            &mut may_continue,
-        );
-        Ok(played?)
+        let (sweep, program) = (self.folder, self.program);
+        let failed = child::play(sweep, &trial.id, program, arguments, limits, &mut may_continue)?;
+        Ok(failed)
     }
 }
 
