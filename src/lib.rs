@@ -322,7 +322,7 @@ pub use simic_core::{extend, prelude};
 use simic_core::{
     actions, checkpoint, clock, controller, data, engine, env, files, graph, growth, hash, health, host, keep, learner,
     network, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, threads, torch,
-    training, trajectory, unfinished, validation,
+    training, trajectory, validation,
 };
 
 #[doc(hidden)]
@@ -353,7 +353,7 @@ pub mod internals {
     pub use simic_core::{
         actions, checkpoint, clock, controller, data, engine, env, faults, governor, growth, health, host, keep,
         kernels, learner, network, nn, policy, random, record, reward, run, scenario, schedule, schema, seed, storage,
-        telemetry, torch, training, trajectory, unfinished, validation,
+        telemetry, torch, training, trajectory, validation,
     };
 
     pub use crate::{compare, eval, export, inspect, prior_art, report, sweep, tables};

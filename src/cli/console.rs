@@ -80,7 +80,7 @@ impl Sink for Console {
             self.live.apply(event);
             match (self.style, &event.payload) {
                 (ProgressStyle::Json, Payload::RoundFinished(_)) => {
-                    let line = serde_json::to_string(event)?;
+                    let line = serde_json::to_string(event.as_ref())?;
                     // A terminal that is gone is no reason to stop, and nothing to try again.
                     _ = writeln!(self.terminal.stream().clone(), "{line}");
                 }

@@ -9,8 +9,8 @@ use super::{Context, ListWhat, Outcome};
 use crate::growth::SlotId;
 use crate::report::{Table, wrapped};
 use crate::scenario::{
-    self, Catalog, Entry, Explanation, HostChoice, HostName, HostOutline, Scenario, TRAINING_PRESETS,
-    TaskPreset, TaskSpec, UnknownField, data_forms, host_families, reward_forms,
+    self, Catalog, Entry, Explanation, HostChoice, HostName, HostOutline, Scenario, TRAINING_PRESETS, TaskPreset,
+    TaskSpec, UnknownField, data_forms, host_families, reward_forms,
 };
 use crate::sweep::SweepFile;
 use crate::telemetry::Payload;

@@ -18,7 +18,7 @@ use crate::network::GivenWeights;
 use crate::scenario::{Loaded, OptimizerConfig, ron_text};
 use crate::seed::Isolation;
 use crate::torch::PlainTensor;
-use crate::training::macs_of_training;
+use crate::validation::macs_of_training;
 
 /// All layers, as `task.freeze` has them.
 const ALL: &str = "[\"all\"]";

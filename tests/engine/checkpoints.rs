@@ -213,7 +213,9 @@ fn replace_directory_for_a_while(app: &mut App) {
 
 #[test]
 fn nothing_is_written_into_what_has_taken_the_place_of_the_run_directory() {
-    let scenario = waiting().replace("rounds: 5", "rounds: 3").replace("round: 4", "round: 2");
+    let scenario = waiting()
+        .replace("rounds: 5", "rounds: 3")
+        .replace("round: 4", "round: 2");
     let folder = tempfile::tempdir().expect("a temporary folder");
 
     let report = play(&scenario, folder.path(), replace_directory);

@@ -14,9 +14,7 @@ pub use self::algorithm::{
     SegmentEnd, StepOutcome, StepTensors, ValueUnits,
 };
 pub(crate) use self::systems::RolloutSource;
-pub use self::systems::{
-    LastUpdate, PolicyDiverged, PolicyLearner, RecordingsError, is_between_rollouts,
-};
+pub use self::systems::{LastUpdate, PolicyDiverged, PolicyLearner, RecordingsError, is_between_rollouts};
 use self::systems::{context, transitions, updates};
 use crate::env::{KeepInRounds, round_is_complete};
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, Startup, StepEnd, Work};

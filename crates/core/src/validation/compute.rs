@@ -31,7 +31,7 @@ pub fn count_compute(
 
 /// Multiply-accumulates of training on one sample, with the seeds that take part now. `ops`: of the host, in order. Frozen
 /// ones have no gradients of weights, and of activations only behind something that learns.
-fn macs_of_training(ops: &[OpCost], slots: &mut [Slot], isolation: Isolation) -> u64 {
+pub fn macs_of_training(ops: &[OpCost], slots: &mut [Slot], isolation: Isolation) -> u64 {
     let seeds = training_slots(slots, isolation);
     let first_learning = ops.iter().position(|op| !op.is_frozen).unwrap_or(ops.len());
     let learning_from = seeds

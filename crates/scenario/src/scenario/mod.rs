@@ -73,9 +73,7 @@ pub use presets::{TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest, printable, visible};
 pub use resolve::{resolved_ron, ron_text};
 pub use reward::{CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, SparseReward};
-pub use run::{
-    AnomalyAnswer, DataConfig, Keep, LearningRateCourse, OnEnvError, Residency, RunConfig, TrainingConfig,
-};
+pub use run::{AnomalyAnswer, DataConfig, Keep, LearningRateCourse, OnEnvError, Residency, RunConfig, TrainingConfig};
 pub use task::{
     ArrayLayout, AugmentSpec, BYTE_VOCABULARY, BatchesPerStep, DataSource, HostWeights, ListedShape, Normalise,
     ParquetTable, SYNTH_VOCABULARY, SplitSpec, SynthImages, SynthTokens, TaskChoice, TaskOverrides, TaskSpec, TextFile,
