@@ -194,7 +194,7 @@ impl Study<'_> {
         for opponent in self.against.iter().filter(|opponent| opponent.is_derived()) {
             let played = match opponent {
                 Opponent::Widened => playing.fill(self.widened(&reference)?, None)?.map(|row| vec![row]),
-                Opponent::FromScratch => playing.from_scratch(&reference)?,
+                Opponent::FromScratch => playing.play_from_scratch(&reference)?,
                 _ => playing.schedules()?,
             };
             match played {
@@ -376,12 +376,13 @@ impl Playing<'_, '_> {
     }
 
     /// How many steps equal compute and equal seconds are follows from what a step takes.
-    fn from_scratch(&mut self, reference: &PlayedRow) -> Result<Option<Vec<PlayedRow>>, StudyError> {
+    fn play_from_scratch(&mut self, reference: &PlayedRow) -> Result<Option<Vec<PlayedRow>>, StudyError> {
         let mut rows: Vec<PlayedRow> = Vec::new();
-        let equal: [Option<fn(&PlayedRow) -> f64>; 3] = [None, Some(PlayedRow::macs), Some(PlayedRow::seconds)];
+        // Of equal steps nothing follows: they are the first row.
+        let equal: [fn(&PlayedRow) -> f64; 3] = [PlayedRow::macs, PlayedRow::macs, PlayedRow::seconds];
         for (name, of) in Opponent::FromScratch.rows().iter().zip(equal) {
             let mut entry = self.study.ungrown(name);
-            if let (Some(of), Some(epochs)) = (of, rows.first()) {
+            if let Some(epochs) = rows.first() {
                 entry.row.steps = equal_steps(of(reference), of(epochs) / f64::from(epochs.steps));
                 entry.experiment.task.max_steps = entry.row.steps;
             }

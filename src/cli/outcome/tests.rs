@@ -38,24 +38,19 @@ fn every_end_of_a_run_has_its_exit_code() {
     let unrecorded = || Some(Failure::from(RecordFails(gap("jsonl"))));
     let interrupt = Some(StopRequest::Interrupt);
 
-    for (report, requires_records, outcome) in [
-        (report(None, None, &[]), true, Outcome::Done),
-        (report(broken(), None, &[]), true, Outcome::Failed),
-        (report(diverged(), None, &[]), true, Outcome::Halted),
-        (report(None, None, &["jsonl"]), true, Outcome::RecordIncomplete),
-        (report(None, None, &["jsonl"]), false, Outcome::Done),
-        (
-            report(None, interrupt, &[]),
-            true,
-            Outcome::Stopped(StopRequest::Interrupt),
-        ),
-        (report(unrecorded(), None, &["jsonl"]), true, Outcome::RecordIncomplete),
+    for (report, outcome) in [
+        (report(None, None, &[]), Outcome::Done),
+        (report(broken(), None, &[]), Outcome::Failed),
+        (report(diverged(), None, &[]), Outcome::Halted),
+        (report(None, None, &["jsonl"]), Outcome::RecordIncomplete),
+        (report(None, interrupt, &[]), Outcome::Stopped(StopRequest::Interrupt)),
+        (report(unrecorded(), None, &["jsonl"]), Outcome::RecordIncomplete),
         // The failure counts first.
-        (report(broken(), interrupt, &["jsonl"]), true, Outcome::Failed),
+        (report(broken(), interrupt, &["jsonl"]), Outcome::Failed),
     ] {
-        assert_eq!(Outcome::of_run(&report, requires_records), outcome, "{report:?}");
+        assert_eq!(Outcome::of_run(&report), outcome, "{report:?}");
     }
     let mut before_its_record = report(broken(), None, &[]);
     before_its_record.record = None;
-    assert_eq!(Outcome::of_run(&before_its_record, true), Outcome::Rejected);
+    assert_eq!(Outcome::of_run(&before_its_record), Outcome::Rejected);
 }
