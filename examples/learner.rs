@@ -85,9 +85,11 @@ impl TrainablePolicy for Recall {
 
 /// Masks of a host whose one slot holds a seed in training; before the last step waiting is all there is.
 fn masks() -> Result<[MaskSet; 2], PolicyError> {
-    let mut lifecycle = LifecycleConfig::default();
-    // The gate out of training is the controller's to try, by `ADVANCE`.
-    lifecycle.auto_forward = false;
+    let lifecycle = LifecycleConfig {
+        // The gate out of training is the controller's to try, by `ADVANCE`.
+        auto_forward: false,
+        ..LifecycleConfig::default()
+    };
     let limits = Limits::new(&lifecycle, &MaskConfig::default(), 0);
     let seed = SeedReport {
         age_steps: 20,
