@@ -58,7 +58,7 @@ fn a_part_is_written_like_a_member_or_by_its_name() {
     );
     assert!(shaped.contains(r#"name: "shaped""#), "{shaped}");
     assert!(
-        shaped.contains("contribution_weight: 2.0, growing_pay_steps: Some(0)"),
+        shaped.contains("contribution_weight: 2.0, growing_pay_steps: 0"),
         "{shaped}"
     );
 

@@ -8,6 +8,7 @@ mod error;
 mod heads;
 mod commands;
 mod masks;
+mod decision;
 mod action_space;
 mod flat;
 #[cfg(test)]
@@ -15,7 +16,8 @@ pub(crate) mod fixtures;
 
 pub use action_space::AllowedActions;
 pub use choices::Choices;
-pub use commands::{ActionFeedback, Decision, Sample, command_of, indices_of};
+pub use commands::{command_of, indices_of};
+pub use decision::{ActionFeedback, Decision, Sample};
 pub use error::{DecisionPoint, PolicyError};
 pub use flat::flat_commands;
 pub use heads::{HEADS, Head, HeadIndices, OPS, RELEVANCE, available, relevant};

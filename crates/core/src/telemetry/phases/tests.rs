@@ -65,10 +65,3 @@ fn a_round_that_is_taken_up_continues_with_what_it_had_taken() {
     assert_eq!(taken.copied, 2 * MOMENT);
     assert!(taken.phases().update.0 >= MOMENT_MS);
 }
-
-#[test]
-fn what_a_checkpoint_of_an_older_version_cannot_explain_is_other() {
-    let kept: RoundTime = ron::from_str("(time:(secs:2,nanos:0))").unwrap();
-
-    assert_eq!(kept.phases().other, Num(2000.0));
-}
