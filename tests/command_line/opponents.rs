@@ -17,7 +17,7 @@ const SCENARIO: &str = r#"(
     run: (rounds: 2, n_envs: 2, max_steps: 8),
     policy: (
         controller: "actor_critic",
-        periodic: (period: 1, growth: (tempo: "fast")),
+        periodic: (period: 1, tempo: "fast"),
         masks: (sequential_germination: false),
     ),
     lifecycle: (

@@ -56,7 +56,7 @@ fn a_run_leaves_one_folder_with_its_whole_record() {
 #[test]
 fn the_manifest_records_what_was_run_with_what() {
     let root = folder();
-    succeeds(&short_run(root.path(), ""));
+    succeeds(&ended(&mut short_process(root.path(), "")));
 
     let manifest = document(root.path(), "manifest.json");
 
@@ -393,8 +393,8 @@ fn a_run_that_commits_nothing_says_why_and_what_to_change() {
     let told = [
         "No seed was committed; ",
         "in TRAINING, 5 steps old: pruned by schedule\n",
-        "lifecycle.gates.min_training_steps asks 10 steps of training",
-        "policy.controller",
+        "choose another policy.controller",
+        "lifecycle.min_prune_age",
     ];
     assert_has(&shown, &told);
 }

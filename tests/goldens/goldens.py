@@ -7,9 +7,9 @@
 `scenarios/` holds the experiments with every default written out, so that they stay what they are when defaults change.
 A golden, `LEVEL/NAME.txt`, has a line per field of the events named below and per tensor of the last checkpoint: its name and
 the hash of all its values in order, at one thread and at two. Libraries round by the vector instructions of the CPU, hence the
-level; on a CPU without goldens of its level nothing is compared, and the last line says so. What was renamed since is in the
-engine's own table, which is applied to names and values; `names.txt` has the rest of it and what was removed. A field that
-goldens do not have is new, which is said and no failure.
+level; on a CPU without goldens of its level nothing is compared, and the last line says so. `renamed.txt` has words that have
+others since, in names and values; `names.txt` has the rest of it and what was removed. A field that
+goldens do not have is new, which is said and isn't a failure.
 """
 
 import argparse
@@ -26,7 +26,6 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-RENAMED = HERE.parents[1] / "crates/scenario/src/renamed.txt"
 EVENTS = ("env_step", "decision", "episode_finished", "round_finished", "learner_update")
 # Times, memory and what hangs on them, as `strip_volatile` of the engine has it.
 MEASURED = ("_ms", "_s", "_per_s", "_per_hour", "_bytes", "dropped_events")
@@ -130,7 +129,7 @@ def pairs(path):
     return [(old.strip(), new.strip()) for old, _, new in lines]
 
 
-PRESENT = dict(pairs(RENAMED))
+PRESENT = dict(pairs(HERE / "renamed.txt"))
 FIRST = {new: old for old, new in PRESENT.items()}
 # `[]` is part of a name and no pattern.
 NAMES = [(old.replace("[", "[[]"), new) for old, new in pairs(HERE / "names.txt")]
