@@ -12,7 +12,7 @@ use crate::schema::FloatRange;
 
 pub const INIT_EXAMPLES: &str = "\
 Examples:
-  simic-engine init photos/ > photos.ron               class folders of PNG, JPEG, WebP, BMP and GIF files
+  simic-engine init photos/ > photos.ron               class folders of images: PNG, JPEG, WebP …
   simic-engine run photos.ron
   simic-engine init images.npy labels.npy --layout nhwc > arrays.ron
   simic-engine init story.txt > story.ron";
@@ -28,7 +28,7 @@ pub const CHECK_EXAMPLES: &str = "\
 Examples:
   simic-engine data check cifar-10-binary.tar.gz
   simic-engine data check data/mnist                   a folder with the four IDX files
-  simic-engine data check photos/                      class folders of PNG, JPEG, WebP, BMP and GIF files
+  simic-engine data check photos/                      class folders of images: PNG, JPEG, WebP …
   simic-engine data check images.npy labels.npy --layout nchw --scale 1
   simic-engine data check set.npz --json
   simic-engine data check train.bin --format tokens --vocab 50257
