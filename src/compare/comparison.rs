@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::statistics::{
-    Criteria, DecisionTest, Estimate, Evidence, Statistic, Verdict, holm, mean_of, policy_interval, sign_flip, verdict,
+    Criteria, DecisionTest, Estimate, Statistic, Verdict, holm, mean_of, policy_interval, sign_flip, verdict,
 };
 use super::{DecisionSummary, EpisodeOutcome};
 
@@ -103,14 +103,7 @@ impl Paired {
 
     fn verdict(&self, adjusted_p: f64) -> Verdict {
         let episodes = self.wins + self.ties + self.losses;
-        let Estimate { value, interval } = self.difference.mean;
-        let evidence = Evidence {
-            trainings: [episodes; 2],
-            adjusted_p,
-            difference: value,
-            interval,
-        };
-        verdict(&evidence, &CRITERIA)
+        verdict([episodes; 2], adjusted_p, self.difference.mean, &CRITERIA)
     }
 }
 

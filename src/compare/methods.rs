@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::statistics::{
-    self, Bootstrap, Criteria, DecisionTest, Design, Estimate, Evidence, Interval, Sample, Statistic, Training, Verdict,
+    self, Bootstrap, Criteria, DecisionTest, Design, Estimate, Interval, Sample, Statistic, Training, Verdict,
 };
 use super::{Metric, TrainingRecord};
 use crate::telemetry::{BigInteger, Confounders};
@@ -395,13 +395,8 @@ fn difference(
 fn conclude(difference: &MethodDifference, plan: &ComparisonPlan) -> Verdict {
     // Signs as the tests see them: more is better.
     let seen = own_sign(difference.iqm, plan.metric);
-    let evidence = Evidence {
-        trainings: difference.trainings,
-        adjusted_p: difference.adjusted_p.unwrap_or(1.0),
-        difference: seen.value,
-        interval: seen.interval,
-    };
-    statistics::verdict(&evidence, &plan.criteria)
+    let adjusted_p = difference.adjusted_p.unwrap_or(1.0);
+    statistics::verdict(difference.trainings, adjusted_p, seen, &plan.criteria)
 }
 
 fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<String> {

@@ -19,7 +19,7 @@ pub fn probability_of_improvement(
         return None;
     }
     let average = |our_scores: &[f64], their_scores: &[f64]| -> f64 {
-        let tasks = ours.strata.0.iter().zip(&theirs.strata.0);
+        let tasks = ours.tasks.iter().zip(&theirs.tasks);
         let sum: f64 = tasks
             .map(|(our, their)| {
                 let pairs = our.len() * their.len();

@@ -37,4 +37,4 @@ pub use rank::mann_whitney;
 pub use sample::{Interval, Sample, Training};
 pub use student::mean_and_interval;
 pub use summary::{Statistic, mean, mean_of, median, percentile};
-pub use verdict::{Arm, Criteria, DecisionTest, Evidence, Verdict, verdict};
+pub use verdict::{Arm, Criteria, DecisionTest, Verdict, verdict};

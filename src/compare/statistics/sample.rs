@@ -1,4 +1,4 @@
-//! The scores of one arm: trainings, their evaluation seeds, and episodes. In flat lists they are drawn from.
+//! The scores of one arm: trainings, their evaluation seeds, and episodes; and how resamples are drawn from them.
 
 use std::ops::Range;
 
@@ -71,35 +71,6 @@ impl Sample {
     }
 }
 
-/// Lists of places that are drawn from, each for itself.
-pub(super) struct Strata(pub(super) Vec<Range<usize>>);
-
-impl Strata {
-    /// Of lists that lie one after another.
-    pub(super) fn of_sizes(sizes: impl Iterator<Item = usize>) -> Self {
-        let mut end = 0;
-        let ranges = sizes.map(|size| {
-            let start = end;
-            end += size;
-            start..end
-        });
-        Self(ranges.collect())
-    }
-
-    /// Places in all.
-    pub(super) fn count(&self) -> usize {
-        self.0.iter().map(ExactSizeIterator::len).sum()
-    }
-
-    /// Of each list as many places as it has.
-    pub(super) fn draw(&self, source: &mut impl Draw, drawn: &mut Vec<usize>) {
-        drawn.clear();
-        for stratum in &self.0 {
-            drawn.extend(stratum.clone().map(|_| stratum.start + pick(source, stratum.len())));
-        }
-    }
-}
-
 /// A place in a list of `count`.
 fn pick(source: &mut impl Draw, count: usize) -> usize {
     if count == 1 {
@@ -109,24 +80,23 @@ fn pick(source: &mut impl Draw, count: usize) -> usize {
     }
 }
 
+/// Places of drawn episodes: the seed, and the episode of that seed.
+type Hosts = Vec<(usize, usize)>;
+
 /// What a resample has drawn; kept from one to the next so that drawing allocates nothing.
 #[derive(Default)]
 pub(super) struct Drawn {
     /// Places of trainings, task by task.
     trainings: Vec<usize>,
-    /// Places of episodes, counted from the first one of a training.
-    hosts: Vec<usize>,
+    hosts: Hosts,
 }
 
-/// A sample in three flat lists, so that drawing from it allocates nothing.
+/// A sample as it is drawn from.
 pub(super) struct Layout {
     /// Places of the trainings of each task.
-    pub(super) strata: Strata,
-    /// Places of the seeds of each training.
-    trainings: Vec<Range<usize>>,
-    /// Places of the episodes of each seed.
-    seeds: Vec<Range<usize>>,
-    episodes: Vec<f64>,
+    pub(super) tasks: Vec<Range<usize>>,
+    /// Values of the episodes of each training, by seed.
+    pub(super) trainings: Vec<Vec<Vec<f64>>>,
     /// The trainings of a task share their hosts.
     pub(super) is_crossed: bool,
 }
@@ -134,37 +104,32 @@ pub(super) struct Layout {
 impl Layout {
     /// `None` if a training has no episode, or a value is not finite.
     pub(super) fn of(sample: &Sample) -> Option<Self> {
-        let trainings = || sample.tasks.iter().flatten();
-        let seeds = |training: &Training| training.by_seed.iter().filter(|episodes| !episodes.is_empty()).count();
-        let is_sound = |training: &Training| seeds(training) > 0 && training.score().is_finite();
-        let sizes = trainings().flat_map(|training| &training.by_seed).map(Vec::len);
-        let mut layout = trainings().all(is_sound).then(|| Self {
-            strata: Strata::of_sizes(sample.tasks.iter().map(Vec::len)),
-            trainings: Strata::of_sizes(trainings().map(seeds)).0,
-            seeds: Strata::of_sizes(sizes.filter(|&size| size > 0)).0,
-            episodes: trainings().flat_map(|training| training.by_seed.concat()).collect(),
+        let episodes = |training: &Training| -> Option<Vec<Vec<f64>>> {
+            let seeds = training.by_seed.iter().filter(|episodes| !episodes.is_empty());
+            training.score().is_finite().then(|| seeds.cloned().collect())
+        };
+        let (mut tasks, mut end) = (Vec::new(), 0);
+        for task in &sample.tasks {
+            tasks.push(end..end + task.len());
+            end += task.len();
+        }
+        let layout = Self {
+            tasks,
+            trainings: sample.tasks.iter().flatten().map(episodes).collect::<Option<_>>()?,
             is_crossed: false,
-        })?;
+        };
         let has_one_shape = |task: &Range<usize>| task.clone().all(|t| layout.sizes(t).eq(layout.sizes(task.start)));
-        layout.is_crossed = sample.shares_hosts && layout.strata.0.iter().all(has_one_shape);
-        Some(layout)
+        let is_crossed = sample.shares_hosts && layout.tasks.iter().all(has_one_shape);
+        Some(Self { is_crossed, ..layout })
     }
 
     pub(super) fn has_enough(&self) -> bool {
-        self.strata.count() >= FEWEST
+        self.trainings.len() >= FEWEST
     }
 
     /// Episodes of each seed of a training.
     pub(super) fn sizes(&self, training: usize) -> impl Iterator<Item = usize> {
-        self.seeds[self.trainings[training].clone()]
-            .iter()
-            .map(ExactSizeIterator::len)
-    }
-
-    /// Values of a training's episodes, seed by seed.
-    pub(super) fn episodes(&self, training: usize) -> &[f64] {
-        let seeds = &self.seeds[self.trainings[training].clone()];
-        &self.episodes[seeds[0].start..seeds[seeds.len() - 1].end]
+        self.trainings[training].iter().map(Vec::len)
     }
 
     /// Scores of one resample, task by task.
@@ -181,10 +146,14 @@ impl Layout {
         is_crossed: bool,
         source: &mut D,
         drawn: &mut Drawn,
-        mut take: impl FnMut(usize, &mut Vec<usize>, &mut D),
+        mut take: impl FnMut(usize, &mut Hosts, &mut D),
     ) {
-        self.strata.draw(source, &mut drawn.trainings);
-        for task in &self.strata.0 {
+        drawn.trainings.clear();
+        for task in &self.tasks {
+            let places = task.clone().map(|_| task.start + pick(source, task.len()));
+            drawn.trainings.extend(places);
+        }
+        for task in &self.tasks {
             for place in task.clone() {
                 let training = drawn.trainings[place];
                 if place == task.start || !is_crossed {
@@ -196,20 +165,20 @@ impl Layout {
     }
 
     /// As many seeds as a training has, and as many episodes of each drawn one as that has.
-    pub(super) fn draw_hosts(&self, training: usize, source: &mut impl Draw, hosts: &mut Vec<usize>) {
-        let seeds = &self.seeds[self.trainings[training].clone()];
+    pub(super) fn draw_hosts(&self, training: usize, source: &mut impl Draw, hosts: &mut Hosts) {
+        let seeds = &self.trainings[training];
         hosts.clear();
         for _ in seeds {
-            let seed = seeds[pick(source, seeds.len())].clone();
-            let first = seed.start - seeds[0].start;
-            hosts.extend(seed.clone().map(|_| first + pick(source, seed.len())));
+            let seed = pick(source, seeds.len());
+            let count = seeds[seed].len();
+            hosts.extend((0..count).map(|_| (seed, pick(source, count))));
         }
     }
 
     /// The score of a training on drawn hosts.
-    pub(super) fn score_on(&self, training: usize, hosts: &[usize]) -> f64 {
-        let episodes = self.episodes(training);
-        hosts.iter().map(|&host| episodes[host]).sum::<f64>() / hosts.len() as f64
+    pub(super) fn score_on(&self, training: usize, hosts: &[(usize, usize)]) -> f64 {
+        let seeds = &self.trainings[training];
+        hosts.iter().map(|&(seed, episode)| seeds[seed][episode]).sum::<f64>() / hosts.len() as f64
     }
 
     /// Which trainings of two arms have equally many seeds with equally many episodes.

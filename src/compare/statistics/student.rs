@@ -21,7 +21,7 @@ const COVERED: f64 = 0.95;
 
 /// Of the mean `value` of all scores; `None` where there are many of everything, of a single training, and over several tasks.
 pub(super) fn interval(value: f64, layout: &Layout) -> Option<Interval> {
-    let [task] = &layout.strata.0[..] else { return None };
+    let [task] = &layout.tasks[..] else { return None };
     let table = table(layout, task);
     let (trainings, hosts) = (table.len(), table[0].len());
     if trainings < 2 || trainings >= MANY && !(2..MANY).contains(&hosts) {
@@ -39,15 +39,12 @@ pub(super) fn interval(value: f64, layout: &Layout) -> Option<Interval> {
 fn table(layout: &Layout, task: &Range<usize>) -> Vec<Vec<f64>> {
     let sizes: Vec<usize> = layout.sizes(task.start).collect();
     let is_even = sizes.len() > 1 && sizes.iter().all(|size| *size == sizes[0]);
-    let row = |training| {
-        let episodes = layout.episodes(training);
-        match (layout.is_crossed, is_even) {
-            (false, _) => vec![mean(episodes)],
-            (true, true) => episodes.chunks(sizes[0]).map(mean).collect(),
-            (true, false) => episodes.to_vec(),
-        }
+    let row = |by_seed: &Vec<Vec<f64>>| match (layout.is_crossed, is_even) {
+        (false, _) => vec![mean(&by_seed.concat())],
+        (true, true) => by_seed.iter().map(|episodes| mean(episodes)).collect(),
+        (true, false) => by_seed.concat(),
     };
-    task.clone().map(row).collect()
+    layout.trainings[task.clone()].iter().map(row).collect()
 }
 
 /// `A + B - E` and its degrees of freedom, without a factor that is smaller than the rest.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::bootstrap::Estimate;
 use super::sample::Interval;
 
 /// The test that was declared to decide, before anything was seen.
@@ -42,19 +43,6 @@ impl Criteria {
     pub const ALPHA: f64 = 0.05;
 }
 
-/// What came out of the comparison of two arms.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Evidence {
-    /// Trainings of the first arm and of the second that ended with a score; pairs count in both.
-    pub trainings: [usize; 2],
-    /// Of the deciding test, corrected for all comparisons of the family: see [`holm`](super::holm).
-    pub adjusted_p: f64,
-    /// Interquartile mean of the first arm less that of the second.
-    pub difference: f64,
-    /// Of that difference.
-    pub interval: Option<Interval>,
-}
-
 /// One of two arms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -79,19 +67,19 @@ pub enum Verdict {
     Inconclusive,
 }
 
-/// What the evidence of an experiment that is over allows: looking until something is significant inflates false positives.
-pub fn verdict(evidence: &Evidence, criteria: &Criteria) -> Verdict {
+/// What may be said of an experiment that is over: looking until something is significant inflates false positives. `trainings` of
+/// each arm ended with a score; pairs count in both. `adjusted_p` is the deciding test's, corrected for all comparisons of the
+/// family: see [`holm`](super::holm). `difference` is the interquartile mean of the first arm less that of the second.
+pub fn verdict(trainings: [usize; 2], adjusted_p: f64, difference: Estimate, criteria: &Criteria) -> Verdict {
     let fewest = criteria.test.fewest_trainings();
-    let interval = evidence
-        .interval
-        .filter(|_| evidence.trainings.iter().all(|&count| count >= fewest));
-    let Some(Interval { low, high }) = interval else {
+    let Estimate { value, interval } = difference;
+    let Some(Interval { low, high }) = interval.filter(|_| trainings.iter().all(|&count| count >= fewest)) else {
         return Verdict::InsufficientData;
     };
-    let is_significant = evidence.adjusted_p < criteria.alpha;
-    if is_significant && low > 0.0 && evidence.difference >= criteria.min_effect {
+    let is_significant = adjusted_p < criteria.alpha;
+    if is_significant && low > 0.0 && value >= criteria.min_effect {
         Verdict::Better(Arm::First)
-    } else if is_significant && high < 0.0 && -evidence.difference >= criteria.min_effect {
+    } else if is_significant && high < 0.0 && -value >= criteria.min_effect {
         Verdict::Better(Arm::Second)
     } else if -criteria.min_effect <= low && high <= criteria.min_effect {
         Verdict::Equivalent

@@ -8,16 +8,10 @@ const CRITERIA: Criteria = Criteria {
     min_effect: 0.5,
 };
 
-const CLEAR: Evidence = Evidence {
-    trainings: [5, 5],
-    adjusted_p: 0.01,
-    difference: 2.0,
+const CLEAR: Estimate = Estimate {
+    value: 2.0,
     interval: Some(Interval { low: 1.0, high: 3.0 }),
 };
-
-fn judge(evidence: Evidence) -> Verdict {
-    verdict(&evidence, &CRITERIA)
-}
 
 #[test]
 fn a_verdict_takes_a_test_an_interval_and_a_size() {
@@ -31,27 +25,29 @@ fn a_verdict_takes_a_test_an_interval_and_a_size() {
         (0.01, 0.3, 0.1, 0.45, Verdict::Equivalent),
         (1.0, 0.0, -0.4, 0.51, Verdict::Inconclusive),
     ] {
-        let evidence = Evidence {
-            adjusted_p,
-            difference,
-            interval: Some(Interval { low, high }),
-            ..CLEAR
+        let interval = Some(Interval { low, high });
+        let estimate = Estimate {
+            value: difference,
+            interval,
         };
-        assert_eq!(judge(evidence), expected, "{evidence:?}");
+        let judged = verdict([5, 5], adjusted_p, estimate, &CRITERIA);
+        assert_eq!(judged, expected, "{estimate:?} at {adjusted_p}");
     }
 }
 
 #[test]
 fn four_trainings_are_too_few_however_far_apart() {
-    let of = |trainings| Evidence { trainings, ..CLEAR };
-    let interval = None;
+    let unsure = Estimate {
+        interval: None,
+        ..CLEAR
+    };
     let test = DecisionTest::PairedSignFlip;
     let pairs = Criteria { test, ..CRITERIA };
 
-    assert_eq!(judge(of([4, 40])), Verdict::InsufficientData);
-    assert_eq!(judge(Evidence { interval, ..CLEAR }), Verdict::InsufficientData);
-    assert_eq!(verdict(&of([5, 5]), &pairs), Verdict::InsufficientData);
-    assert_eq!(verdict(&of([6, 6]), &pairs), Verdict::Better(Arm::First));
+    assert_eq!(verdict([4, 40], 0.01, CLEAR, &CRITERIA), Verdict::InsufficientData);
+    assert_eq!(verdict([5, 5], 0.01, unsure, &CRITERIA), Verdict::InsufficientData);
+    assert_eq!(verdict([5, 5], 0.01, CLEAR, &pairs), Verdict::InsufficientData);
+    assert_eq!(verdict([6, 6], 0.01, CLEAR, &pairs), Verdict::Better(Arm::First));
 }
 
 #[test]
@@ -86,14 +82,8 @@ fn equal_arms_rarely_have_a_winner() {
         let mut bootstrap = Bootstrap::seeded(experiment);
         bootstrap.resamples = 1000;
         let estimate = difference(&first, &second, Statistic::Iqm, Design::Independent, bootstrap);
-        let estimate = estimate.expect("arms that fit");
-        let evidence = Evidence {
-            adjusted_p: p,
-            difference: estimate.value,
-            interval: estimate.interval,
-            ..CLEAR
-        };
-        winners += usize::from(matches!(verdict(&evidence, &criteria), Verdict::Better(_)));
+        let judged = verdict([5, 5], p, estimate.expect("arms that fit"), &criteria);
+        winners += usize::from(matches!(judged, Verdict::Better(_)));
     }
     assert!((10..=50).contains(&winners), "{winners} of 1000");
 }
