@@ -22,15 +22,9 @@ pub enum Attempt {
     /// What was trained.
     Done(Box<TrainingRecord>),
     /// The machine did not let it play: its process was killed, as systems do when memory runs out.
-    SetBack {
-        /// How.
-        reason: String,
-    },
-    /// Nothing can be played where it is: the place has no room, or fails.
-    Misplaced {
-        /// The last error that was printed.
-        reason: String,
-    },
+    SetBack(String),
+    /// Nothing can be played where it is: the place has no room, or fails, by the last error that was printed.
+    Misplaced(String),
     /// By itself, or over a limit.
     Failed {
         /// The last error that was printed, or which limit.
@@ -140,11 +134,9 @@ pub fn play(
     Ok(match ended? {
         Ok(status) if status.success() => None,
         Ok(status) if status.code().is_some_and(|code| STOPPED.contains(&code)) => Some(Attempt::LetGo),
-        Ok(status) if is_killed(status) => Some(Attempt::SetBack {
-            reason: format!("its process was killed ({status})"),
-        }),
+        Ok(status) if is_killed(status) => Some(Attempt::SetBack(killed(status))),
         Ok(status) => Some(match reason(&path, before, status) {
-            reason if is_of_place(status.code(), &reason) => Attempt::Misplaced { reason },
+            reason if is_of_place(status.code(), &reason) => Attempt::Misplaced(reason),
             reason => Attempt::Failed {
                 reason,
                 timed_out: false,
@@ -250,6 +242,10 @@ fn resident_mib(pid: u32) -> Option<u64> {
     Some(kibibytes * 1024 / MIB)
 }
 
+fn killed(status: ExitStatus) -> String {
+    format!("its process was killed ({status})")
+}
+
 /// The last error in the part of a log that begins at `from`; else how the process ended.
 fn reason(log: &Path, from: u64, status: ExitStatus) -> String {
     let text = crate::files::read(log).unwrap_or_default();
@@ -261,7 +257,7 @@ fn reason(log: &Path, from: u64, status: ExitStatus) -> String {
     match (error, status.code()) {
         (Some(error), _) => error.to_owned(),
         (None, Some(code)) => format!("its process ended with exit code {code}"),
-        (None, None) => format!("its process was killed ({status})"),
+        (None, None) => killed(status),
     }
 }
 

@@ -234,21 +234,17 @@ impl SweepFolder {
 
 /// Names of the files in a folder, in order; none of a folder that is not there.
 pub(super) fn names_in(folder: &Path) -> Result<BTreeSet<String>, FileError> {
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        entries => entries.at(folder)?,
+    let names = match storage::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        names => names.at(folder)?,
     };
-    let mut names = BTreeSet::new();
-    for entry in entries {
-        names.insert(entry.at(folder)?.file_name().to_string_lossy().into_owned());
-    }
-    Ok(names)
+    Ok(names.iter().map(|name| name.to_string_lossy().into_owned()).collect())
 }
 
 /// As [`replace_synced`], for files that workers of several machines may write at the same time: the last one counts, and
 /// none meets half of another's.
 pub(crate) fn replace_shared(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    storage::replace_by_way_of(&Worker::this().mark().to_string(), path, content)
+    storage::replace_by_way_of(&Worker::this().mark(), path, content)
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! Times are those of the file system itself: clocks of machines are not compared.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -107,12 +106,6 @@ pub struct Leases<'a> {
     names: BTreeSet<String>,
     now: SystemTime,
     expiry: Duration,
-}
-
-impl fmt::Debug for Leases<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_set().entries(&self.names).finish()
-    }
 }
 
 impl<'a> Leases<'a> {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::folder::{SweepFolder, names_in, replace_shared};
-use super::process::{Mark, Worker};
+use super::process::Worker;
 use crate::health::{AtPath, FileError};
 use crate::storage::{self, File};
 
@@ -149,7 +149,7 @@ impl Place for SweepFolder {
 /// # Errors
 /// A folder that cannot be read or written.
 pub fn tidy(sweep: &SweepFolder, expiry: Duration) -> Result<(), FileError> {
-    let (this, now) = (Worker::this().mark(), sweep.now()?);
+    let (this, now) = (Worker::this().hashed(), sweep.now()?);
     let is_old = |path: &Path| {
         let modified = path.metadata().and_then(|metadata| metadata.modified());
         modified.is_ok_and(|modified| now.duration_since(modified).is_ok_and(|silent| silent > expiry))
@@ -157,7 +157,7 @@ pub fn tidy(sweep: &SweepFolder, expiry: Duration) -> Result<(), FileError> {
     for folder in [sweep.path().to_path_buf(), sweep.leases(), sweep.results()] {
         for name in names_in(&folder)? {
             let path = folder.join(&name);
-            if Mark::of(&name).is_some_and(|mark| mark.0.is_gone(&this.0) || mark != this && is_old(&path)) {
+            if Worker::marked(&name).is_some_and(|owner| owner.is_gone(&this) || owner != this && is_old(&path)) {
                 // Another worker may be quicker; and what stays does no harm.
                 let _ = storage::remove_file(&path);
             }

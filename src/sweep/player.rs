@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::child::{self, Attempt};
 use super::file::{Evaluation, EvaluationMode};
@@ -83,10 +83,7 @@ impl Player for Processes<'_> {
         let arguments = child::arguments(self.folder, self.plan, trial, segment, self.threads, &fence);
         let arguments = match arguments {
             Ok(arguments) => arguments,
-            Err(error) => {
-                let reason = error.to_string();
-                return Ok(Attempt::SetBack { reason });
-            }
+            Err(error) => return Ok(Attempt::SetBack(error.to_string())),
         };
         if let Some(ended) = self.run(trial, &arguments, lease)? {
             return Ok(ended);
@@ -183,20 +180,9 @@ impl Evaluation {
     }
 }
 
-/// The episodes of an evaluation, as `eval --save` writes it.
+/// The episodes of an evaluation of a single player, as `eval --save` writes it.
 fn read_episodes(place: &Path) -> Result<Vec<EpisodeOutcome>, FileError> {
-    #[derive(Deserialize)]
-    struct Evaluated {
-        players: Vec<Player>,
-    }
-    #[derive(Deserialize)]
-    struct Player {
-        episodes: Vec<EpisodeOutcome>,
-    }
-    let evaluated: Evaluated = serde_json::from_slice(&crate::files::read(place).at(place)?).at(place)?;
-    Ok(evaluated
-        .players
-        .into_iter()
-        .flat_map(|player| player.episodes)
-        .collect())
+    let mut evaluated: Value = serde_json::from_slice(&crate::files::read(place).at(place)?).at(place)?;
+    let episodes = evaluated.pointer_mut("/players/0/episodes").map(Value::take);
+    serde_json::from_value(episodes.unwrap_or_default()).at(place)
 }

@@ -1,7 +1,5 @@
 //! Processes by which workers know each other.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// A process, so that another one on the same machine can see whether it is still there.
@@ -42,46 +40,37 @@ impl Worker {
         format!("{host} pid {}", self.pid)
     }
 
-    /// What ends the names of files that are this process's alone: no other process has the same.
-    pub(super) fn mark(&self) -> Mark {
-        Mark(Self {
+    /// The process with its machine as the first digits of a hash, as the names of files have it.
+    pub(super) fn hashed(&self) -> Self {
+        Self {
             machine: blake3::hash(self.machine.as_bytes()).to_hex()[..16].into(),
             ..self.clone()
+        }
+    }
+
+    /// What ends the names of files that are this process's alone: `1f2e3d4c5b6a7988-123-4567`. No other process has the same.
+    pub(super) fn mark(&self) -> String {
+        let Self { machine, pid, started } = self.hashed();
+        let started = started.map_or_else(|| "unknown".into(), |started| started.to_string());
+        format!("{machine}-{pid}-{started}")
+    }
+
+    /// The process, [hashed](Self::hashed), whose mark the name of a file ends in, after its last point.
+    pub(super) fn marked(name: &str) -> Option<Self> {
+        let (_, mark) = name.rsplit_once('.')?;
+        let mut words = mark.split('-');
+        let (machine, pid, started) = (words.next()?, words.next()?, words.next()?);
+        let is_whole = machine.len() == 16 && machine.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (is_whole && words.next().is_none()).then_some(Self {
+            machine: machine.into(),
+            pid: pid.parse().ok()?,
+            started: started.parse().ok(),
         })
     }
 
     /// Whether it is known to have ended: it ran on this machine and does not any more.
     pub(super) fn is_gone(&self, this: &Self) -> bool {
         self.machine == this.machine && self.started.is_some() && start_of(self.pid) != self.started
-    }
-}
-
-/// A worker as a part of a file's name, its machine as the first digits of a hash: `1f2e3d4c5b6a7988-123-4567`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark(pub(super) Worker);
-
-impl Mark {
-    /// The mark that the name of a file ends in, behind its last point.
-    pub(super) fn of(name: &str) -> Option<Self> {
-        let (_, mark) = name.rsplit_once('.')?;
-        let mut words = mark.split('-');
-        let (machine, pid, started) = (words.next()?, words.next()?, words.next()?);
-        let is_whole = machine.len() == 16 && machine.bytes().all(|byte| byte.is_ascii_hexdigit());
-        (is_whole && words.next().is_none()).then_some(Self(Worker {
-            machine: machine.into(),
-            pid: pid.parse().ok()?,
-            started: started.parse().ok(),
-        }))
-    }
-}
-
-impl fmt::Display for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Self(Worker { machine, pid, started }) = self;
-        match started {
-            Some(started) => write!(f, "{machine}-{pid}-{started}"),
-            None => write!(f, "{machine}-{pid}-unknown"),
-        }
     }
 }
 

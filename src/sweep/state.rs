@@ -71,7 +71,7 @@ impl<'a> SweepState<'a> {
             .plan
             .trials
             .iter()
-            .map(|trial| rungs(halving, trial.rounds).len())
+            .map(|trial| rungs(Some(halving), trial.rounds).len())
             .max();
         let mut points: Vec<usize> = self.plan.trials.iter().map(|trial| trial.point).collect();
         points.dedup();
@@ -101,16 +101,9 @@ impl<'a> SweepState<'a> {
         Ok(())
     }
 
-    /// The part of a trial that comes next; `None` where it waits for others at a rung.
+    /// The part of a trial that comes next; the rung at which it waits for others, if it does.
     fn next_segment(&self, trial: &Trial) -> Result<Segment, usize> {
-        let Some(halving) = self.plan.sweep.early_stop else {
-            return Ok(Segment {
-                rung: 0,
-                until: trial.rounds,
-                is_last: true,
-            });
-        };
-        let rungs = rungs(halving, trial.rounds);
+        let rungs = rungs(self.plan.sweep.early_stop, trial.rounds);
         let reached = (0..rungs.len())
             .take_while(|&rung| self.results.has_rung(&trial.id, rung))
             .count();
@@ -152,16 +145,13 @@ impl<'a> SweepState<'a> {
     }
 }
 
-/// The rounds at which trials are compared, then the last round of the scenario.
-fn rungs(halving: SuccessiveHalving, rounds: u32) -> Vec<u32> {
-    let mut rungs = Vec::new();
-    let mut next = halving.first_rounds;
-    while next < rounds {
-        rungs.push(next);
-        next = next.saturating_mul(halving.factor);
-    }
-    rungs.push(rounds);
-    rungs
+/// The rounds at which trials are compared, if they are, then the last round of the scenario.
+fn rungs(halving: Option<SuccessiveHalving>, rounds: u32) -> Vec<u32> {
+    let compared = halving.into_iter().flat_map(|halving| {
+        let next = move |before: &u32| Some(before.saturating_mul(halving.factor));
+        std::iter::successors(Some(halving.first_rounds), next).take_while(move |next| *next < rounds)
+    });
+    compared.chain([rounds]).collect()
 }
 
 /// The points that continue after a rung, of those that reached it: the best `1 / factor` of them by the mean score of their

@@ -1,5 +1,6 @@
 //! Workers: they take trials that are free, have them played, and write their results, until nothing is left.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -156,12 +157,8 @@ struct Look<'a> {
     have_ended: bool,
 }
 
-/// What a worker does next.
-enum Next<'a> {
-    Play(Box<Task<'a>>),
-    Wait,
-    Over,
-}
+/// What a worker plays next: nothing for now, or nothing any more.
+type Next<'a> = ControlFlow<(), Option<Task<'a>>>;
 
 /// A segment of a trial that this worker holds.
 struct Task<'a> {
@@ -198,16 +195,16 @@ impl<'a> Worker<'a> {
     pub(super) fn play_all(&self) -> Result<(), WorkError> {
         while !self.stop.is_requested() {
             match self.next()? {
-                Next::Play(task) => {
+                Next::Continue(Some(task)) => {
                     let trial = task.trial;
-                    if let Some(reason) = self.play(*task)? {
+                    if let Some(reason) = self.play(task)? {
                         self.wait_for_the_place(trial, reason)?;
                     }
                     // What has just ended may let others continue.
                     *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 }
-                Next::Wait => self.place.pause(PAUSE),
-                Next::Over => break,
+                Next::Continue(None) => self.place.pause(PAUSE),
+                Next::Break(()) => break,
             }
         }
         Ok(())
@@ -242,7 +239,7 @@ impl<'a> Worker<'a> {
                     // Between the look and the lease somebody may have ended it.
                     Some(lease) if is_still_to_do(self.place, &trial.id, segment.rung)? => {
                         let retried = look.state.results.retried(&trial.id);
-                        return Ok(Next::Play(Box::new(Task {
+                        return Ok(Next::Continue(Some(Task {
                             trial,
                             segment,
                             lease,
@@ -261,9 +258,9 @@ impl<'a> Worker<'a> {
             }
         }
         Ok(if look.have_ended || self.options.leaves {
-            Next::Over
+            Next::Break(())
         } else {
-            Next::Wait
+            Next::Continue(None)
         })
     }
 
@@ -328,11 +325,11 @@ impl<'a> Worker<'a> {
                     break;
                 }
                 Attempt::LetGo => break,
-                Attempt::Misplaced { reason } => {
+                Attempt::Misplaced(reason) => {
                     misplaced = Some(reason);
                     break;
                 }
-                Attempt::SetBack { reason } => {
+                Attempt::SetBack(reason) => {
                     by_place = true;
                     let newest = self.player.newest_checkpoint(trial);
                     match lease.content.setbacks.pause_after(newest) {

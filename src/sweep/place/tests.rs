@@ -11,7 +11,7 @@ fn drafts_of_processes_that_are_gone_are_removed() {
     let mut elsewhere = gone.clone();
     elsewhere.machine = "elsewhere".into();
     let draft = |place: PathBuf, worker: &Worker| {
-        let path = place.with_added_extension(worker.mark().to_string());
+        let path = place.with_added_extension(worker.mark());
         std::fs::write(&path, "half").unwrap();
         path
     };

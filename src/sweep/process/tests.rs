@@ -2,13 +2,14 @@ use super::*;
 
 #[test]
 fn a_file_tells_by_its_name_whose_it_is() {
-    let this = Worker::this().mark();
-    for mark in [Worker::this().mark(), Worker::of(1).mark(), Worker::of(u32::MAX).mark()] {
-        assert_eq!(Mark::of(&format!("trials.csv.{mark}")).as_ref(), Some(&mark));
-        assert_eq!(mark == this, mark.0.pid == this.0.pid);
+    let this = Worker::this();
+    for worker in [Worker::this(), Worker::of(1), Worker::of(u32::MAX)] {
+        let mark = worker.mark();
+        assert_eq!(Worker::marked(&format!("trials.csv.{mark}")), Some(worker.hashed()));
+        assert_eq!(mark == this.mark(), worker.pid == this.pid);
     }
     for end in ["csv", "0001", "0123456789abcdef-1", "0123456789abcdef-1-2-3", "x-1-2"] {
-        assert_eq!(Mark::of(&format!("trials.{end}")), None, "{end}");
+        assert_eq!(Worker::marked(&format!("trials.{end}")), None, "{end}");
     }
 }
 

@@ -15,9 +15,10 @@ fn plan(points: usize, replicates: u32) -> Plan {
 fn rungs_grow_by_the_factor_up_to_the_last_round() {
     let halving = |first_rounds, factor| SuccessiveHalving { first_rounds, factor };
 
-    assert_eq!(rungs(halving(2, 3), 20), [2, 6, 18, 20]);
-    assert_eq!(rungs(halving(2, 2), 8), [2, 4, 8]);
-    assert_eq!(rungs(halving(9, 2), 8), [8]);
+    assert_eq!(rungs(Some(halving(2, 3)), 20), [2, 6, 18, 20]);
+    assert_eq!(rungs(Some(halving(2, 2)), 8), [2, 4, 8]);
+    assert_eq!(rungs(Some(halving(9, 2)), 8), [8]);
+    assert_eq!(rungs(None, 8), [8]);
 }
 
 #[test]

@@ -347,8 +347,8 @@ impl Mount<'_> {
                 state.troubles += 1;
                 let reason = "killed".to_owned();
                 return Ok(Some(match state.happens(3) {
-                    true => Attempt::Misplaced { reason },
-                    false => Attempt::SetBack { reason },
+                    true => Attempt::Misplaced(reason),
+                    false => Attempt::SetBack(reason),
                 }));
             }
             drop(state);
