@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::rejection::Rejection;
 use crate::checkpoint::{PastRun, ResumeError};
 use crate::record::{RunDirectory, find_run};
-use crate::sweep::{FolderError, Plan, SweepFolder};
+use crate::sweep::{Plan, SweepError, SweepFolder};
 
 /// Something that was recorded.
 pub enum Named {
@@ -20,7 +20,7 @@ impl Named {
     pub fn find(name: &Path, out: Option<&Path>) -> Result<Self, Rejection> {
         match SweepFolder::open(name, out) {
             Ok((folder, plan)) => Ok(Self::Sweep(folder, Box::new(plan))),
-            Err(FolderError::Missing { .. }) => Ok(Self::Run(find_run(name, out)?)),
+            Err(SweepError::Missing(_)) => Ok(Self::Run(find_run(name, out)?)),
             Err(error) => Err(error.into()),
         }
     }

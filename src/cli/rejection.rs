@@ -18,7 +18,7 @@ use crate::report::ServeError;
 use crate::reward::RewardError;
 use crate::scenario::{Report, UnknownField};
 use crate::schema::NameError;
-use crate::sweep::{FolderError, LaunchError, PlanError};
+use crate::sweep::{PlanError, SweepError};
 use crate::tables::TableError;
 use crate::telemetry::ReadError;
 use crate::trajectory::TrajectoryError;
@@ -49,9 +49,8 @@ impl From<SetupError> for Rejection {
 impl From<PlanError> for Rejection {
     fn from(error: PlanError) -> Self {
         match error {
-            PlanError::File(report) => Self::Scenario(report),
             PlanError::Setup(error) => error.into(),
-            other => Self::Usage(other.to_string()),
+            PlanError::Trials(message) => Self::Usage(message),
         }
     }
 }
@@ -79,7 +78,7 @@ macro_rules! told {
 
 told! {
     String, &'static str, FileError, NameError, UnknownField, DataError, NetworkError, PolicyError, FindRunError,
-    ResumeError, FrozenPolicyError, ReadError, ExportError, TableError, DiffError, FolderError, LaunchError, ServeError,
+    ResumeError, FrozenPolicyError, ReadError, ExportError, TableError, DiffError, SweepError, ServeError,
     TrajectoryError, RewardError
 }
 

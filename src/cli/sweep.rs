@@ -16,7 +16,7 @@ use super::{Context, Outcome};
 use crate::report::{merged, plan_table, sweep_text, write_sweep};
 use crate::scenario::Override;
 use crate::sweep::{
-    Collected, FolderError, Plan, Planned, Results, Shard, SweepFolder, Trial, TrialEnd, WorkOptions, plan, try_again,
+    Collected, Plan, Planned, Results, Shard, SweepError, SweepFolder, Trial, TrialEnd, WorkOptions, plan, try_again,
     try_misplaced_again, work,
 };
 use launch::launch;
@@ -125,7 +125,7 @@ fn begin_folder(options: &PlayOptions, planned: &Planned) -> Result<(SweepFolder
         .begin(planned, options.extend)
         .and_then(|()| SweepFolder::open(folder.path(), None));
     begun.map_err(|error| match error {
-        FolderError::Unwritten(_) if folder.path().exists() => Rejection::failed(error),
+        SweepError::Unwritten(_) if folder.path().exists() => Rejection::failed(error),
         error => error.into(),
     })
 }

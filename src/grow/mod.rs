@@ -87,7 +87,8 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let known = order.names.hosts.classes(task, folder);
     // For another number of classes its head is drawn.
     let is_of_same = known.len() as i64 != task.classes || data.compare_classes(&known);
-    let test = TestPart::of(&data)?.ok_or(GrowError::NoTestPart)?;
+    let no_test_part = "the data have no test part, on which networks could be compared; set task.split, or bring one";
+    let test = TestPart::of(&data)?.ok_or_else(|| GrowError::Refused(no_test_part.into()))?;
     let design = order.names.hosts.of(&task.host, folder)?;
     let plan = design.plan(task.classes);
     let given = match (&task.weights, &task.host) {
@@ -98,7 +99,10 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     };
     let growing = order.growing(&prepared, &plan, &given);
     if growing.is_empty() {
-        return Err(GrowError::TooSmall(order.budget));
+        let budget = order.budget;
+        return Err(GrowError::Refused(format!(
+            "no seed fits into a budget of {budget}; raise it"
+        )));
     }
     let is_kept = matches!(task.host, HostChoice::Grown(_));
     let is_head_given = (is_kept || task.weights.is_some()) && given.absent.is_empty();

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use bevy_ecs::world::World;
 use serde::{Deserialize, Serialize};
 
-use super::budget::Budget;
 use crate::compare::{Candidate, EpisodeOutcome, Episodes, play_until};
 use crate::controller::SavedFolder;
 use crate::data::{DataError, TaskData};
@@ -46,8 +45,8 @@ pub struct Base<'a> {
 pub struct Variant {
     /// Fields and their values, beside those of the base.
     pub sets: Vec<(&'static str, String)>,
-    /// Who decides; waits if empty.
-    pub controller: &'static str,
+    /// Who decides; waits if left out.
+    pub controller: Option<&'static str>,
     /// Weights of a policy that decides.
     pub policy: Option<SavedFolder>,
     /// One network says it all.
@@ -184,12 +183,9 @@ pub enum GrowError {
     /// A system failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The data have no test part, on which rows could be compared.
-    #[error("the data have no test part, on which networks could be compared; set task.split, or bring one")]
-    NoTestPart,
-    /// Not even the smallest seed fits.
-    #[error("no seed fits into a budget of {0}; raise it")]
-    TooSmall(Budget),
+    /// Nothing can be grown so, in words.
+    #[error("{0}")]
+    Refused(String),
     /// Data that cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
@@ -199,14 +195,6 @@ pub enum GrowError {
     /// A network that cannot be applied.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// Its folder holds something else.
-    #[error("{} {why}", folder.display())]
-    Occupied {
-        /// As it was given.
-        folder: PathBuf,
-        /// What, and what can be done.
-        why: String,
-    },
     /// A file of its folder.
     #[error(transparent)]
     File(#[from] FileError),
@@ -252,10 +240,7 @@ impl Base<'_> {
             envs: if variant.is_single { 1 } else { run.n_envs },
         };
         let candidate = Candidate {
-            controller: match variant.controller {
-                "" => "wait".into(),
-                controller => controller.into(),
-            },
+            controller: variant.controller.unwrap_or("wait").into(),
             policy: variant.policy.clone(),
             mode: DecideMode::Greedy,
             seeds: None,

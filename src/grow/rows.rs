@@ -69,7 +69,7 @@ impl Order<'_> {
         if let Some(policy) = &self.policy {
             let variant = Variant {
                 sets: freeze().into_iter().collect(),
-                controller: "actor_critic",
+                controller: Some("actor_critic"),
                 policy: Some(policy.clone()),
                 ..Variant::default()
             };
@@ -94,7 +94,7 @@ impl Order<'_> {
             let seeds: Vec<String> = seeds.collect();
             let variant = Variant {
                 sets,
-                controller: "periodic",
+                controller: Some("periodic"),
                 ..Variant::default()
             };
             (format!("growing {}", seeds.join(", ")), variant)

@@ -28,10 +28,7 @@ pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, G
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         names => names.at(folder)?,
     };
-    let occupied = |why| GrowError::Occupied {
-        folder: folder.into(),
-        why,
-    };
+    let occupied = |why: String| GrowError::Refused(format!("{} {why}", folder.display()));
     let locked = || -> Result<File, GrowError> {
         let file = File::change(&order).at(&order)?;
         match file.try_lock() {

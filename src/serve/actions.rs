@@ -11,7 +11,6 @@ use crate::actions::{
 use crate::controller::{ObservationSchema, selectable};
 use crate::env::Experiment;
 use crate::growth::{LifecycleCommand, LifecycleOp};
-use crate::scenario::ActionSpace;
 use crate::seed::BlueprintRegistry;
 
 /// The actions of a run in one of two forms.
@@ -35,32 +34,14 @@ pub struct HeadSpace {
     members: Vec<String>,
 }
 
-/// What actions are made of, in the order of their indices.
-struct Vocabulary<'a> {
-    slots: &'a [String],
-    blueprints: &'a [String],
-    /// The blueprints that can grow.
-    selectable: Choices,
-    space: &'a ActionSpace,
-    allowed: &'a AllowedActions,
-}
-
 impl Actions {
-    /// # Errors
-    /// None for a scenario that was found valid.
-    fn flat(words: &Vocabulary) -> Result<Self, PolicyError> {
-        let blueprints = words.selectable & words.allowed.blueprints();
-        let commands = flat_commands(words.space, words.slots.len(), blueprints)?;
-        let names = commands.iter().map(|command| name(command, words)).collect();
-        Ok(Self::Flat { names, commands })
-    }
-
-    fn factored(words: &Vocabulary) -> Self {
-        let heads = Head::ALL.map(|head| HeadSpace {
+    fn factored(members: [Vec<String>; HEADS]) -> Self {
+        let heads = Head::ALL.into_iter().zip(members);
+        let heads = heads.map(|(head, members)| HeadSpace {
             name: head.name(),
-            members: members(head, words),
+            members,
         });
-        Self::Factored { heads: heads.into() }
+        Self::Factored { heads: heads.collect() }
     }
 
     /// The shape of one env's action, and of its mask.
@@ -149,19 +130,15 @@ fn valid(masks: Option<&MaskSet>, op: LifecycleOp, head: Head) -> Choices {
     }
 }
 
-fn members(head: Head, words: &Vocabulary) -> Vec<String> {
-    let members = head.members(words.slots, words.blueprints).into_iter();
-    members.map(str::to_lowercase).collect()
-}
-
 /// As in `germinate(r0c0, conv_light, sigmoid_add, standard, full)`.
-fn name(command: &LifecycleCommand, words: &Vocabulary) -> String {
+fn name(command: &LifecycleCommand, members: &[Vec<String>; HEADS]) -> String {
     let (op, indices) = (command.op(), indices_of(command));
     let choices = Head::ALL
         .into_iter()
         .filter(|&head| head != Head::Op && relevant(op, head));
-    let choices: Vec<String> = choices
-        .filter_map(|head| members(head, words).into_iter().nth(indices[head as usize].into()))
+    let choices: Vec<&str> = choices
+        .filter_map(|head| members[head as usize].get(usize::from(indices[head as usize])))
+        .map(String::as_str)
         .collect();
     let op = op.name().to_lowercase();
     match choices.is_empty() {
@@ -202,16 +179,18 @@ impl Spaces {
             .map(|spec| spec.slot.to_string())
             .collect();
         let blueprints: Vec<String> = registry.names().map(str::to_owned).collect();
-        let words = Vocabulary {
-            slots: &slots,
-            blueprints: &blueprints,
-            selectable: selectable(registry),
-            space: &scenario.policy.masks.action_space,
-            allowed: world.resource::<AllowedActions>(),
-        };
+        let members = Head::ALL.map(|head| {
+            let members = head.members(&slots, &blueprints).into_iter();
+            members.map(str::to_lowercase).collect::<Vec<_>>()
+        });
         let actions = match is_factored {
-            true => Actions::factored(&words),
-            false => Actions::flat(&words)?,
+            true => Actions::factored(members),
+            false => {
+                let grown = selectable(registry) & world.resource::<AllowedActions>().blueprints();
+                let commands = flat_commands(&scenario.policy.masks.action_space, slots.len(), grown)?;
+                let names = commands.iter().map(|command| name(command, &members)).collect();
+                Actions::Flat { names, commands }
+            }
         };
         Ok(Self {
             version: VERSION,

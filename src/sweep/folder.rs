@@ -30,45 +30,21 @@ const FOLDERS: [&str; 4] = ["trials", "logs", "leases", "results"];
 /// Beside the runs, and none of them.
 const SWEEPS: &str = "sweeps";
 
-/// Why the folder of a sweep cannot be used.
+/// Why a sweep cannot be begun, opened or handed over.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
+pub enum SweepError {
     /// A file of it.
     #[error(transparent)]
     File(#[from] FileError),
     /// A file or folder with which it begins cannot be written; others of them may be there.
     #[error("the sweep cannot begin: {0}")]
     Unwritten(FileError),
-    /// There is none.
-    #[error("there is no sweep {} (no {PLAN} in {})", name.display(), places.join(" or in "))]
-    Missing {
-        /// As it was given.
-        name: PathBuf,
-        /// Where it was looked for.
-        places: Vec<String>,
-    },
-    /// Its plan is none that a sweep file of this version asks for.
-    #[error("{}: {why}", path.display())]
-    Plan {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The sweep file says something else than when the sweep was begun.
-    #[error(
-        "{} was begun with another sweep file; what would change:\n{}\n{advice}",
-        path.display(),
-        difference.join("\n")
-    )]
-    Changed {
-        /// The folder.
-        path: PathBuf,
-        /// Lines.
-        difference: Vec<String>,
-        /// What can be done.
-        advice: &'static str,
-    },
+    /// There is none: what was looked for, and where.
+    #[error("{0}")]
+    Missing(String),
+    /// Anything else, in words.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// A folder that a sweep is played in.
@@ -90,14 +66,14 @@ impl SweepFolder {
     ///
     /// # Errors
     /// There is none, or its plan cannot be read.
-    pub fn open(name: &Path, out: Option<&Path>) -> Result<(Self, Plan), FolderError> {
+    pub fn open(name: &Path, out: Option<&Path>) -> Result<(Self, Plan), SweepError> {
         let places = [name.to_path_buf(), runs_root(out).join(SWEEPS).join(name)];
-        let found = places.iter().find(|place| Self::is_at(place));
-        let Some(path) = found else {
-            return Err(FolderError::Missing {
-                name: name.into(),
-                places: places.iter().map(|place| place.display().to_string()).collect(),
-            });
+        let Some(path) = places.iter().find(|place| Self::is_at(place)) else {
+            let places = places.each_ref().map(|place| place.display().to_string());
+            let (name, places) = (name.display(), places.join(" or in "));
+            return Err(SweepError::Missing(format!(
+                "there is no sweep {name} (no {PLAN} in {places})"
+            )));
         };
         let folder = Self(path.canonicalize().at(path)?);
         let plan = folder.plan()?;
@@ -108,7 +84,7 @@ impl SweepFolder {
     ///
     /// # Errors
     /// The present folder is not there.
-    pub fn absolute(&self) -> Result<Self, FolderError> {
+    pub fn absolute(&self) -> Result<Self, SweepError> {
         Ok(Self(std::path::absolute(&self.0).at(&self.0)?))
     }
 
@@ -116,10 +92,10 @@ impl SweepFolder {
     ///
     /// # Errors
     /// A folder whose sweep is another one, which is left as it is; one that cannot be written.
-    pub fn begin(&self, planned: &Planned, extends: bool) -> Result<(), FolderError> {
+    pub fn begin(&self, planned: &Planned, extends: bool) -> Result<(), SweepError> {
         match self.0.join(PLAN).try_exists().at(&self.0)? {
             true => self.take_up(planned, extends),
-            false => self.create(planned).map_err(FolderError::Unwritten),
+            false => self.create(planned).map_err(SweepError::Unwritten),
         }
     }
 
@@ -132,16 +108,17 @@ impl SweepFolder {
         sync_folder(&self.0).at(&self.0)
     }
 
-    fn take_up(&self, planned: &Planned, extends: bool) -> Result<(), FolderError> {
+    fn take_up(&self, planned: &Planned, extends: bool) -> Result<(), SweepError> {
         let old = self.plan()?;
         let difference = old.difference(&planned.plan);
         if difference.is_empty() {
             return Ok(());
         }
-        let refused = |advice| FolderError::Changed {
-            path: self.0.clone(),
-            difference,
-            advice,
+        let refused = |advice: &str| {
+            let (path, difference) = (self.0.display(), difference.join("\n"));
+            SweepError::Refused(format!(
+                "{path} was begun with another sweep file; what would change:\n{difference}\n{advice}"
+            ))
         };
         if !extends {
             return Err(refused(
@@ -154,7 +131,7 @@ impl SweepFolder {
                  another name",
             ));
         }
-        self.write_plan(planned).map_err(FolderError::Unwritten)
+        self.write_plan(planned).map_err(SweepError::Unwritten)
     }
 
     /// The plan last: with it the sweep exists.
@@ -172,7 +149,7 @@ impl SweepFolder {
         Ok(())
     }
 
-    fn plan(&self) -> Result<Plan, FolderError> {
+    fn plan(&self) -> Result<Plan, SweepError> {
         let path = self.0.join(PLAN);
         let plan: Plan = serde_json::from_slice(&crate::files::read(&path).at(&path)?).at(&path)?;
         let why = if !plan.is_known() {
@@ -191,7 +168,7 @@ impl SweepFolder {
                 Err(problems) => format!("the sweep in it cannot be played, read as RON:\n{problems}"),
             }
         };
-        Err(FolderError::Plan { path, why })
+        Err(SweepError::Refused(format!("{}: {why}", path.display())))
     }
 
     /// Path of the folder.

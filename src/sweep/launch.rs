@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use super::file::Budget;
-use super::folder::{SweepFolder, replace_shared};
+use super::folder::{SweepError, SweepFolder, replace_shared};
 use super::plan::Plan;
-use crate::health::{AtPath, FileError};
+use crate::health::AtPath;
 
 const SLURM_SCRIPT: &str = "slurm.sh";
 const ROUNDS: (&str, &str) = ("rounds.py", include_str!("drivers/rounds.py"));
@@ -51,21 +51,10 @@ pub struct Launch<'a> {
     pub address: Option<String>,
 }
 
-/// Why a sweep was not handed over, in words; its folder is planned, and can be handed over again.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct LaunchError(String);
-
-impl From<FileError> for LaunchError {
-    fn from(error: FileError) -> Self {
-        Self(error.to_string())
-    }
-}
-
 impl Cluster {
     /// # Errors
     /// A path that its script, or the engine itself, would take for something else.
-    pub fn takes(self, path: &Path) -> Result<(), LaunchError> {
+    pub fn takes(self, path: &Path) -> Result<(), SweepError> {
         let text = path.to_string_lossy();
         let (engine, what, is_bad) = match self {
             // A line of its own is a command of the script; a quotation mark ends an option.
@@ -80,7 +69,7 @@ impl Cluster {
         if !is_bad {
             return Ok(());
         }
-        Err(LaunchError(format!(
+        Err(SweepError::Refused(format!(
             "{path:?}: {engine} cannot be given a path with {what}; valid: one without, by --out DIR or by another place of the \
              program"
         )))
@@ -150,7 +139,7 @@ impl Launch<'_> {
     ///
     /// # Errors
     /// There is no `sbatch`, or it does not take the job.
-    pub fn submit(&self, options: &[String]) -> Result<String, LaunchError> {
+    pub fn submit(&self, options: &[String]) -> Result<String, SweepError> {
         let script = self.slurm_path();
         replace_shared(&script, self.slurm_script().as_bytes()).at(&script)?;
         let mut command = Command::new("sbatch");
@@ -162,7 +151,7 @@ impl Launch<'_> {
         )?;
         let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if !status.success() {
-            return Err(LaunchError(format!(
+            return Err(SweepError::Refused(format!(
                 "sbatch has submitted nothing ({status}); it says:\n{}\nThe sweep is planned; submit it again with: sbatch {}",
                 words(&stderr),
                 script.display()
@@ -172,7 +161,7 @@ impl Launch<'_> {
         // `ID` or `ID;CLUSTER`
         match told.split(';').next() {
             Some(id) if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) => Ok(id.into()),
-            _ => Err(LaunchError(format!(
+            _ => Err(SweepError::Refused(format!(
                 "sbatch has succeeded, but printed no job: `{told}`; `squeue --me` lists what was submitted"
             ))),
         }
@@ -205,7 +194,7 @@ impl Launch<'_> {
     ///
     /// # Errors
     /// There is no `python3`, or the driver ends before every trial has.
-    pub fn drive(&self, cluster: Cluster) -> Result<(), LaunchError> {
+    pub fn drive(&self, cluster: Cluster) -> Result<(), SweepError> {
         let (Some(words), Some(script)) = (self.driver_command(cluster), driver(cluster)) else {
             return Ok(());
         };
@@ -225,7 +214,7 @@ impl Launch<'_> {
             return Ok(());
         }
         let driver = self.folder.file(script.0);
-        Err(LaunchError(format!(
+        Err(SweepError::Refused(format!(
             "{} has ended before the sweep ({status}); the same command continues with what is left",
             driver.display()
         )))
@@ -241,9 +230,9 @@ const fn driver(cluster: Cluster) -> Option<(&'static str, &'static str)> {
     }
 }
 
-fn started<T>(outcome: std::io::Result<T>, program: &str, advice: &str) -> Result<T, LaunchError> {
+fn started<T>(outcome: std::io::Result<T>, program: &str, advice: &str) -> Result<T, SweepError> {
     match outcome {
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(LaunchError(format!(
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(SweepError::Refused(format!(
             "{program} is not on the PATH; {advice}; the sweep is planned and nothing was submitted"
         ))),
         outcome => Ok(outcome.at(Path::new(program))?),

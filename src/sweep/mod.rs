@@ -31,8 +31,8 @@ pub use file::{
     SweepFile,
 };
 pub(crate) use folder::replace_shared;
-pub use folder::{FolderError, SweepFolder};
-pub use launch::{Cluster, Launch, LaunchError};
+pub use folder::{SweepError, SweepFolder};
+pub use launch::{Cluster, Launch};
 pub use lease::{Holder, Lease, LeaseContent, Leases};
 pub use outcome::{Results, TrialEnd, TrialResult, read_result, read_sound, try_again, try_misplaced_again};
 pub use place::{Place, Shelf};

@@ -111,10 +111,7 @@ struct Resolved {
 /// Why a sweep cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// What is wrong with the sweep file.
-    #[error("{0}")]
-    File(Report),
-    /// The scenario, or the sweep file, cannot be read.
+    /// What is wrong with the sweep file or the scenario, or cannot be read of them.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// What is wrong with single trials.
@@ -128,8 +125,8 @@ pub enum PlanError {
 /// Everything that is wrong with the file, the scenario or any trial.
 pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Planned, PlanError> {
     let text = read_text(path)?;
-    let file = read_declared::<SweepFile>(&path.display().to_string(), &text, catalog).map_err(PlanError::File)?;
-    let refused = |findings| PlanError::File(file.report(findings));
+    let file = read_declared::<SweepFile>(&path.display().to_string(), &text, catalog).map_err(SetupError::Scenario)?;
+    let refused = |findings| PlanError::from(SetupError::Scenario(file.report(findings)));
     let points = points(&file).map_err(refused)?;
     let sweep = &file.value;
     let mut findings = check_sweep(sweep);
