@@ -2,13 +2,10 @@
 
 mod compare;
 mod data;
-mod export;
 mod grow;
-mod inspect;
+mod recorded;
 mod run;
-mod runs;
 mod sweep;
-mod traj;
 
 use std::path::PathBuf;
 
@@ -19,13 +16,13 @@ use crate::schema::FloatRange;
 
 pub use compare::{CompareOptions, EvalOptions};
 pub use data::{ArrayOptions, CheckOptions, DataCommand};
-pub use export::{ExportOptions, ExportTablesOptions};
 pub use grow::GrowOptions;
-pub use inspect::{CheckRunOptions, DiffOptions};
+pub use recorded::{
+    CheckRunOptions, DiffOptions, ExportOptions, ExportTablesOptions, ReportOptions, RunsOptions, ShowOptions,
+    TrajCommand, WatchOptions,
+};
 pub use run::{ProgressStyle, ResumeOptions, RunOptions, ServeOptions};
-pub use runs::{ReportOptions, RunsOptions, ShowOptions, WatchOptions};
 pub use sweep::{Begun, PlayOptions, SweepCommand, SweepOptions};
-pub use traj::TrajCommand;
 
 /// Trains networks that grow while they train.
 #[derive(Clone, Debug, Parser)]
@@ -160,28 +157,28 @@ pub enum Command {
     #[command(after_help = run::RESUME_EXAMPLES)]
     Resume(ResumeOptions),
     /// List runs: how far they came, what they reached.
-    #[command(after_help = runs::RUNS_EXAMPLES)]
+    #[command(after_help = recorded::RUNS_EXAMPLES)]
     Runs(RunsOptions),
     /// Print the summary of a run again; of one that has not ended, what there is so far.
-    #[command(after_help = runs::SHOW_EXAMPLES)]
+    #[command(after_help = recorded::SHOW_EXAMPLES)]
     Show(ShowOptions),
     /// Write a run or a sweep as one HTML file: what grew where, when, worth what, and why the rest was pruned.
-    #[command(after_help = runs::REPORT_EXAMPLES)]
+    #[command(after_help = recorded::REPORT_EXAMPLES)]
     Report(ReportOptions),
     /// Show a run in the terminal, live or as a replay.
-    #[command(after_help = runs::WATCH_EXAMPLES)]
+    #[command(after_help = recorded::WATCH_EXAMPLES)]
     Watch(WatchOptions),
     /// Write a grown network, or the policy that grew it, as plain PyTorch.
-    #[command(after_help = export::EXPORT_EXAMPLES)]
+    #[command(after_help = recorded::EXPORT_EXAMPLES)]
     Export(ExportOptions),
     /// Write what a run or a sweep has recorded as Parquet tables, for pandas, polars or DuckDB.
-    #[command(after_help = export::EXPORT_TABLES_EXAMPLES)]
+    #[command(after_help = recorded::EXPORT_TABLES_EXAMPLES)]
     ExportTables(ExportTablesOptions),
     /// Verify a run or a sweep: hashes, checkpoints, events, tables; and say what it can be used for.
-    #[command(after_help = inspect::CHECK_EXAMPLES)]
+    #[command(after_help = recorded::CHECK_EXAMPLES)]
     Check(CheckRunOptions),
     /// Name the first field in which two runs differ: scenario, events, checkpoints.
-    #[command(after_help = inspect::DIFF_EXAMPLES)]
+    #[command(after_help = recorded::DIFF_EXAMPLES)]
     Diff(DiffOptions),
     /// Play a run's policy as it is against baselines, on the same episodes.
     #[command(after_help = compare::EVAL_EXAMPLES)]
@@ -224,7 +221,7 @@ pub enum Command {
         command: DataCommand,
     },
     /// Look at recorded trajectories, data to learn from without playing.
-    #[command(after_help = traj::TRAJ_EXAMPLES)]
+    #[command(after_help = recorded::TRAJ_EXAMPLES)]
     Traj {
         #[command(subcommand)]
         command: TrajCommand,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::statistics::{
-    Criteria, DecisionTest, Estimate, Statistic, Verdict, holm, mean_of, policy_interval, sign_flip, verdict,
+    Criteria, DecisionTest, Estimate, Statistic, Verdict, holm, mean_of, policy_estimate, sign_flip, verdict,
 };
 use super::{DecisionSummary, EpisodeOutcome};
 
@@ -37,14 +37,9 @@ pub struct Summary {
 impl Summary {
     /// `strata`: the values of each seed.
     fn of(strata: &[Vec<f64>], seed: u64) -> Self {
-        let all = strata.concat();
-        let estimate = |statistic: Statistic| Estimate {
-            value: statistic.of(&all),
-            interval: policy_interval(strata, statistic, seed),
-        };
         Self {
-            mean: estimate(Statistic::Mean),
-            iqm: estimate(Statistic::Iqm),
+            mean: policy_estimate(strata, Statistic::Mean, seed),
+            iqm: policy_estimate(strata, Statistic::Iqm, seed),
         }
     }
 }

@@ -12,6 +12,7 @@
 
 use serde::Serialize;
 
+use super::rank::wins;
 use super::sample::{Drawn, Interval, Layout, Sample};
 use super::student;
 use super::summary::{Statistic, percentile};
@@ -145,12 +146,49 @@ pub fn difference(
     })
 }
 
-/// The interval of a statistic over the episodes of a *single* training, drawn within their evaluation seeds. It says
+/// How likely a training of one arm beats one of another on the same task (Agarwal et al. 2021): A of Vargha and Delaney of each
+/// task, ties counting half, averaged over tasks. In [0, 1]; 0.5 is no difference. Arms are drawn independently, each within its tasks. `None`
+/// where the arms have unequal numbers of tasks or none, or where a task has no training of an arm or a score is missing.
+pub fn probability_of_improvement(
+    first: &Sample,
+    second: &Sample,
+    bootstrap: Bootstrap<impl Draw>,
+) -> Option<Estimate> {
+    let (ours, theirs) = (Layout::of(first)?, Layout::of(second)?);
+    let is_missing = |sample: &Sample| sample.tasks.is_empty() || sample.tasks.iter().any(Vec::is_empty);
+    if first.tasks.len() != second.tasks.len() || is_missing(first) || is_missing(second) {
+        return None;
+    }
+    let average = |our_scores: &[f64], their_scores: &[f64]| -> f64 {
+        let tasks = ours.tasks.iter().zip(&theirs.tasks);
+        let sum: f64 = tasks
+            .map(|(our, their)| {
+                let pairs = our.len() * their.len();
+                wins(&our_scores[our.clone()], &their_scores[their.clone()]) / pairs as f64
+            })
+            .sum();
+        sum / first.tasks.len() as f64
+    };
+    let interval = (ours.has_enough() && theirs.has_enough()).then(|| {
+        let (mut drawn, mut our_scores, mut their_scores) = (Drawn::default(), Vec::new(), Vec::new());
+        bootstrap.interval(|source| {
+            ours.draw_scores(source, &mut drawn, &mut our_scores);
+            theirs.draw_scores(source, &mut drawn, &mut their_scores);
+            average(&our_scores, &their_scores)
+        })
+    });
+    Some(Estimate {
+        value: average(&first.scores(), &second.scores()),
+        interval,
+    })
+}
+
+/// A statistic over the episodes of a *single* training, with its interval from draws within their evaluation seeds. It says
 /// how well the episodes describe this one policy, and nothing about how the next training would end. Equally shaped
 /// lists are drawn alike under one seed, so episodes of two policies in pairs may be compared by their differences.
-/// `None` with fewer than 5 episodes, and where one is not finite.
-pub fn policy_interval(by_seed: &[Vec<f64>], statistic: Statistic, seed: u64) -> Option<Interval> {
-    estimate(&Sample::of_numbers(by_seed), statistic, Bootstrap::seeded(seed)).interval
+/// No interval with fewer than 5 episodes, and where one is not finite.
+pub fn policy_estimate(by_seed: &[Vec<f64>], statistic: Statistic, seed: u64) -> Estimate {
+    estimate(&Sample::of_numbers(by_seed), statistic, Bootstrap::seeded(seed))
 }
 
 #[cfg(test)]

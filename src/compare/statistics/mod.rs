@@ -5,7 +5,7 @@
 //! of one arm by task; [`estimate`] and [`difference`] say how sure they are with trainings and hosts at random, [`mann_whitney`]
 //! and [`sign_flip`] test two arms, [`holm`] corrects for several tests, and `verdict` says what may be concluded.
 //! Interquartile means and [`probability_of_improvement`] are those of Agarwal et al., "Deep Reinforcement Learning at the Edge of
-//! the Statistical Precipice" (NeurIPS 2021), as the library rliable computes them. Only [`policy_interval`] is about a single training.
+//! the Statistical Precipice" (NeurIPS 2021), as the library rliable computes them. Only [`policy_estimate`] is about a single training.
 //!
 //! All inputs must be finite: callers leave out what was not measured, for both of a pair, and report how much that was.
 //! Of anything else the result is not finite, or `None` where it is optional; it is never a number that looks right.
@@ -13,7 +13,6 @@
 //!
 //! Equal inputs give equal numbers, bit for bit: resampling draws from streams of its own, and nothing depends on threads.
 
-mod multiple;
 mod summary;
 mod sample;
 mod curve;
@@ -21,20 +20,17 @@ mod permutation;
 mod rank;
 mod student;
 mod bootstrap;
-mod improvement;
 mod proportion;
 mod verdict;
 #[cfg(test)]
 mod fixtures;
 
-pub use bootstrap::{Bootstrap, Design, Estimate, difference, estimate, policy_interval};
+pub use bootstrap::{Bootstrap, Design, Estimate, difference, estimate, policy_estimate, probability_of_improvement};
 pub use curve::{common_grid, interpolate};
-pub use improvement::probability_of_improvement;
-pub use multiple::holm;
 pub use permutation::sign_flip;
 pub use proportion::{Z, wilson};
 pub use rank::mann_whitney;
 pub use sample::{Interval, Sample, Training};
 pub use student::mean_and_interval;
 pub use summary::{Statistic, mean, mean_of, median, percentile};
-pub use verdict::{Arm, Criteria, DecisionTest, Verdict, verdict};
+pub use verdict::{Arm, Criteria, DecisionTest, Verdict, holm, verdict};

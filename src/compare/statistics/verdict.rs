@@ -1,4 +1,4 @@
-//! What may be said of two arms. No winner is ever read off point estimates.
+//! What may be said of two arms, also where several are compared. No winner is ever read off point estimates.
 
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub enum Verdict {
 
 /// What may be said of an experiment that is over: looking until something is significant inflates false positives. `trainings` of
 /// each arm ended with a score; pairs count in both. `adjusted_p` is the deciding test's, corrected for all comparisons of the
-/// family: see [`holm`](super::holm). `difference` is the interquartile mean of the first arm less that of the second.
+/// family: see [`holm`]. `difference` is the interquartile mean of the first arm less that of the second.
 pub fn verdict(trainings: [usize; 2], adjusted_p: f64, difference: Estimate, criteria: &Criteria) -> Verdict {
     let fewest = criteria.test.fewest_trainings();
     let Estimate { value, interval } = difference;
@@ -86,6 +86,21 @@ pub fn verdict(trainings: [usize; 2], adjusted_p: f64, difference: Estimate, cri
     } else {
         Verdict::Inconclusive
     }
+}
+
+/// Holm's step-down correction (1979): the `k`-th smallest of `m` p-values becomes `max over j ≤ k of
+/// min(1, (m − j + 1)·p_j)`. In the order of the input. Tests whose adjusted value is below α are claimed together with
+/// a probability of at most α that any of them claims what is not so.
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let mut adjusted = vec![f64::NAN; p_values.len()];
+    let mut highest = 0.0_f64;
+    for (rank, &test) in order.iter().enumerate() {
+        highest = highest.max(((p_values.len() - rank) as f64 * p_values[test]).min(1.0));
+        adjusted[test] = highest;
+    }
+    adjusted
 }
 
 #[cfg(test)]

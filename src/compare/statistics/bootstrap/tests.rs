@@ -110,7 +110,7 @@ fn a_training_s_score_pools_its_episodes() {
 fn the_interval_of_a_proportion_is_the_binomial_s() {
     let coins = [vec![0.0; 20], vec![1.0; 20]].concat();
 
-    let interval = policy_interval(&[coins], Statistic::Mean, 42);
+    let interval = policy_estimate(&[coins], Statistic::Mean, 42).interval;
 
     assert_eq!(interval, Some(Interval { low: 0.35, high: 0.65 }));
 }
@@ -118,7 +118,7 @@ fn the_interval_of_a_proportion_is_the_binomial_s() {
 #[test]
 fn four_units_are_too_few_for_an_interval() {
     let two_by_two = [vec![1.0, 2.0], vec![3.0, 4.0]];
-    assert_eq!(policy_interval(&two_by_two, Statistic::Mean, 1), None);
+    assert_eq!(policy_estimate(&two_by_two, Statistic::Mean, 1).interval, None);
     let (four, five) = (Sample::of_numbers(&[vec![1.0; 4]]), Sample::of_numbers(&[vec![1.0; 5]]));
     let few = estimate(&four, Statistic::Iqm, Bootstrap::seeded(1));
     assert_eq!((few.value, few.interval), (1.0, None));
@@ -147,6 +147,50 @@ fn what_was_not_measured_gives_no_interval() {
         let estimate = estimate(&sample, Statistic::Iqm, Bootstrap::seeded(1));
         assert!(estimate.value.is_nan() && estimate.interval.is_none());
     }
+}
+
+#[derive(Deserialize)]
+struct Arms {
+    first: Vec<Vec<f64>>,
+    second: Vec<Vec<f64>>,
+    value: f64,
+    #[serde(flatten)]
+    resampled: Resampled,
+}
+
+#[test]
+fn probabilities_and_intervals_are_rliable_s() {
+    for case in reference::<Vec<Arms>>("improvement") {
+        let (first, second) = (Sample::of_numbers(&case.first), Sample::of_numbers(&case.second));
+        let estimate = probability_of_improvement(&first, &second, case.resampled.bootstrap());
+        let estimate = estimate.expect("arms that fit");
+        assert_close(estimate.value, case.value);
+        case.resampled.assert_intervals([estimate.interval]);
+    }
+}
+
+/// One task is always won, with many trainings, and one always lost, with few: they weigh the same.
+#[test]
+fn tasks_weigh_the_same() {
+    let first = Sample::of_numbers(&[vec![2.0; 9], vec![1.0; 2]]);
+    let second = Sample::of_numbers(&[vec![1.0; 9], vec![2.0; 2]]);
+
+    let estimate = probability_of_improvement(&first, &second, Bootstrap::seeded(1)).expect("arms that fit");
+
+    let interval = estimate.interval.expect("eleven trainings");
+    assert_eq!((estimate.value, interval.low, interval.high), (0.5, 0.5, 0.5));
+}
+
+#[test]
+fn arms_that_do_not_fit_have_no_probability() {
+    let five = Sample::of_numbers(&[vec![1.0; 5]]);
+    let of = |tasks: &[Vec<f64>]| probability_of_improvement(&five, &Sample::of_numbers(tasks), Bootstrap::seeded(1));
+
+    assert_eq!(of(&[vec![1.0; 5], vec![1.0; 5]]), None);
+    assert_eq!(of(&[vec![]]), None);
+    assert_eq!(of(&[vec![1.0, f64::NAN]]), None);
+    let (value, interval) = (0.5, None);
+    assert_eq!(of(&[vec![1.0; 4]]), Some(Estimate { value, interval }));
 }
 
 fn trainings() -> impl Strategy<Value = Vec<Vec<Vec<f64>>>> {
@@ -194,5 +238,19 @@ proptest! {
         let interval = estimate.interval.expect("five trainings");
         prop_assert!((estimate.value - shift).abs() < 1e-9);
         prop_assert!((interval.low - shift).abs() < 1e-9 && (interval.high - shift).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_one_arm_wins_the_other_loses(
+        first in prop::collection::vec(prop::collection::vec((0..6u8).prop_map(f64::from), 1..6), 2),
+        second in prop::collection::vec(prop::collection::vec((0..6u8).prop_map(f64::from), 1..6), 2),
+    ) {
+        let (first, second) = (Sample::of_numbers(&first), Sample::of_numbers(&second));
+        let of = |first, second| {
+            let few = Bootstrap { resamples: 1, ..Bootstrap::seeded(1) };
+            probability_of_improvement(first, second, few).expect("arms that fit").value
+        };
+        prop_assert!((of(&first, &second) + of(&second, &first) - 1.0).abs() < 1e-12);
+        prop_assert!((of(&first, &first) - 0.5).abs() < 1e-12);
     }
 }
