@@ -47,9 +47,7 @@ pub(super) fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f6
     let host = wider(&task.host, task.classes, ratio * before, hosts, folder)?;
     let wider = plan(&host)?;
     let widened = wider.outline().parameters as f64 / before;
-    if host != task.host {
-        task.host = host;
-    }
+    task.host = host;
     let injections = wider.injection_specs();
     let slots: Vec<_> = experiment.layout.slots().iter().map(|spec| spec.slot).collect();
     experiment.layout = SlotLayout::new(&injections, &slots);

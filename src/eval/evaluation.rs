@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::blind::Blind;
-use super::search::Spent;
-use super::study::{PlayedRow, Study};
+use super::study::{Cost, PlayedRow, Study};
 use crate::compare::{Comparison, ControllerSummary, Played, SlotCommits};
 use crate::growth::SlotId;
 use crate::health::{AtPath, FileError};
@@ -77,23 +76,6 @@ pub struct Evaluation {
     pub comparison: Comparison,
 }
 
-/// What a player took.
-#[derive(Serialize)]
-pub struct Cost {
-    /// Of the player.
-    pub name: String,
-    /// Of an episode; it may end sooner.
-    pub steps: u32,
-    /// Mean wall time of an episode; those of a seed were played side by side.
-    pub seconds: f64,
-    /// Schedules that were tried.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedules: Option<u32>,
-    /// What it took to find it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub found_by: Option<Spent>,
-}
-
 impl Evaluation {
     /// What `rows`, at least one, come to.
     pub fn new(study: &Study, subject: Subject, rows: Vec<PlayedRow>, blind: Option<Blind>) -> Self {
@@ -123,17 +105,15 @@ impl Evaluation {
             });
         let costs = rows.iter().map(|row| {
             let episodes: usize = row.played.iter().map(|played| played.outcomes.len()).sum();
+            let seconds = row.seconds() / episodes.max(1) as f64;
             Cost {
-                name: row.name.clone(),
-                steps: row.steps,
-                seconds: row.seconds() / episodes.max(1) as f64,
-                schedules: row.schedules,
-                found_by: row.found_by,
+                seconds,
+                ..row.cost.clone()
             }
         });
         let costs = costs.collect();
         let played = rows.into_iter().map(|row| Played {
-            name: row.name,
+            name: row.cost.name,
             is_policy: row.is_policy,
             episodes: row.played.into_iter().map(|played| played.outcomes).collect(),
         });

@@ -15,7 +15,7 @@ mod evaluation;
 
 pub use blind::Blind;
 pub use equal::{equal_steps, wider};
-pub use evaluation::{Cost, Evaluation, PlayedCheckpoint, PolicyCommits, Subject};
+pub use evaluation::{Evaluation, PlayedCheckpoint, PolicyCommits, Subject};
 pub use opponents::Opponent;
 pub use search::{Search, Spent};
-pub use study::{PlayEvent, PlayedRow, Report, Study, StudyError};
+pub use study::{Cost, PlayEvent, PlayedRow, Report, Study, StudyError};

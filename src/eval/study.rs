@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bevy_ecs::world::World;
+use serde::Serialize;
 
 use super::blind::Blind;
 use super::equal::{equal_steps, widen};
@@ -81,19 +82,30 @@ pub struct StudyError {
     pub error: EngineError,
 }
 
+/// What a player took.
+#[derive(Clone, Serialize)]
+pub struct Cost {
+    /// Of the player, as tables call it.
+    pub name: String,
+    /// Of an episode; it may end sooner.
+    pub steps: u32,
+    /// Mean wall time of an episode; those of a seed were played side by side. 0 until all of them have been played.
+    pub seconds: f64,
+    /// Schedules that were tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedules: Option<u32>,
+    /// What it took to find it: the training of a policy, the search of a schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found_by: Option<Spent>,
+}
+
 /// What has been played by one of them.
 #[derive(Clone)]
 pub struct PlayedRow {
-    /// As tables call it.
-    pub name: String,
+    /// Who, and at what cost.
+    pub cost: Cost,
     /// The others are its baselines.
     pub is_policy: bool,
-    /// Of an episode; it may end sooner.
-    pub steps: u32,
-    /// What it took to find it: the training of a policy, the search of a schedule.
-    pub found_by: Option<Spent>,
-    /// Schedules that were tried.
-    pub schedules: Option<u32>,
     /// One entry a seed.
     pub played: Vec<PlayedEpisodes>,
 }
@@ -220,11 +232,14 @@ impl Study<'_> {
     fn entry(&self, name: &str, controller: &str) -> Entry {
         Entry {
             row: PlayedRow {
-                name: name.into(),
+                cost: Cost {
+                    name: name.into(),
+                    steps: self.experiment.task.max_steps,
+                    seconds: 0.0,
+                    schedules: None,
+                    found_by: None,
+                },
                 is_policy: false,
-                steps: self.experiment.task.max_steps,
-                found_by: None,
-                schedules: None,
                 played: Vec::new(),
             },
             experiment: self.experiment.clone(),
@@ -243,7 +258,7 @@ impl Study<'_> {
         let own = &self.experiment.scenario.policy.controller;
         let policy = |name: &str, controller: &str, mode| {
             let mut entry = self.entry(name, controller);
-            (entry.row.is_policy, entry.row.found_by) = (true, self.training);
+            (entry.row.is_policy, entry.row.cost.found_by) = (true, self.training);
             (entry.candidate.policy, entry.candidate.mode) = (self.policy.clone(), mode);
             entry
         };
@@ -314,7 +329,7 @@ impl Playing<'_, '_> {
     fn play(&mut self, entry: &mut Entry, episodes: &Episodes) -> Result<bool, StudyError> {
         let all = self.study.rows() * self.study.episodes.len();
         self.begun += 1;
-        let name = format!("{}/{all} {}", self.begun, entry.row.name);
+        let name = format!("{}/{all} {}", self.begun, entry.row.cost.name);
         let Some(mut played) = self.play_episodes(&name, 1.0 / all as f64, entry, episodes)? else {
             return Ok(false);
         };
@@ -349,7 +364,7 @@ impl Playing<'_, '_> {
             study.stop,
             step,
         );
-        let played = played.map_err(|error| named(&entry.row.name, error))?;
+        let played = played.map_err(|error| named(&entry.row.cost.name, error))?;
         if study.stop.is_requested() && played.outcomes.len() < episodes.count() {
             return Ok(None);
         }
@@ -383,8 +398,8 @@ impl Playing<'_, '_> {
         for (name, of) in Opponent::FromScratch.rows().iter().zip(equal) {
             let mut entry = self.study.ungrown(name);
             if let Some(epochs) = rows.first() {
-                entry.row.steps = equal_steps(of(reference), of(epochs) / f64::from(epochs.steps));
-                entry.experiment.task.max_steps = entry.row.steps;
+                entry.row.cost.steps = equal_steps(of(reference), of(epochs) / f64::from(epochs.cost.steps));
+                entry.experiment.task.max_steps = entry.row.cost.steps;
             }
             match self.fill(entry, Some(reference))? {
                 Some(row) => rows.push(row),
@@ -394,26 +409,9 @@ impl Playing<'_, '_> {
         Ok(Some(rows))
     }
 
-    /// The best of the schedules that are drawn play.
+    /// Draws schedules and plays each for a round, until there are enough of them, or they have taken what the policy's training
+    /// took; then the best of them play. `None` if it was stopped.
     fn schedules(&mut self) -> Result<Option<Vec<PlayedRow>>, StudyError> {
-        let Some(found) = self.find_schedules()? else {
-            return Ok(None);
-        };
-        let mut rows = Vec::new();
-        for (schedule, name) in found.best.into_iter().zip(Opponent::Schedules.rows()) {
-            let mut entry = self.study.scheduled(&name, schedule);
-            (entry.row.schedules, entry.row.found_by) = (Some(found.tried), Some(found.spent));
-            match self.fill(entry, None)? {
-                Some(row) => rows.push(row),
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(rows))
-    }
-
-    /// Draws schedules and plays each for a round, until there are enough of them, or they have taken what the policy's
-    /// training took. `None` if it was stopped.
-    fn find_schedules(&mut self) -> Result<Option<FoundSchedules>, StudyError> {
         let study = self.study;
         let (slots, max_steps) = (study.experiment.layout.len(), study.experiment.task.max_steps);
         let allowed = &study.experiment.scenario.policy.masks.action_space;
@@ -429,8 +427,10 @@ impl Playing<'_, '_> {
             None => outcome.accuracy_minus_rent(),
         };
         let (mut best, mut highest) = ([draw(0), draw(0)], [f64::NEG_INFINITY; 2]);
-        let (mut gmacs, mut seconds) = (0.0, 0.0);
-        for tried in 1.. {
+        let (mut gmacs, mut seconds, mut tried) = (0.0, 0.0, 0);
+        let mut is_enough = false;
+        while !is_enough {
+            tried += 1;
             let (name, schedule) = (format!("schedule {tried}"), draw(tried - 1));
             let entry = study.scheduled(&name, schedule.clone());
             let Some(played) = self.play_episodes(&name, 0.0, &entry, &round)? else {
@@ -445,7 +445,7 @@ impl Playing<'_, '_> {
                     (*best, *highest) = (schedule.clone(), score);
                 }
             }
-            let is_enough = match (
+            is_enough = match (
                 study.search.schedules,
                 study.training.and_then(|training| training.gmacs),
             ) {
@@ -453,28 +453,24 @@ impl Playing<'_, '_> {
                 (None, Some(budget)) => gmacs >= budget,
                 (None, None) => tried >= study.training_rounds,
             };
-            if is_enough {
-                let gmacs = Some(gmacs);
-                return Ok(Some(FoundSchedules {
-                    best,
-                    tried,
-                    spent: Spent { gmacs, seconds },
-                }));
+        }
+        let gmacs = Some(gmacs);
+        let mut rows = Vec::new();
+        // By accuracy, and by accuracy less the scenario's price of the size, or less rent where it has none.
+        for (schedule, name) in best.into_iter().zip(Opponent::Schedules.rows()) {
+            let mut entry = study.scheduled(&name, schedule);
+            entry.row.cost.schedules = Some(tried);
+            entry.row.cost.found_by = Some(Spent { gmacs, seconds });
+            match self.fill(entry, None)? {
+                Some(row) => rows.push(row),
+                None => return Ok(None),
             }
         }
-        Ok(None)
+        Ok(Some(rows))
     }
 }
 
 fn named(name: &str, error: EngineError) -> StudyError {
     let name = name.into();
     StudyError { name, error }
-}
-
-/// The best of the schedules that were tried.
-struct FoundSchedules {
-    /// By accuracy, and by accuracy less the scenario's price of the size, or less rent where it has none.
-    best: [PeriodicConfig; 2],
-    tried: u32,
-    spent: Spent,
 }
