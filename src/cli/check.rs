@@ -13,7 +13,7 @@ use crate::sweep::SweepFolder;
 
 /// Looks through the folder and prints a line a part.
 pub fn check(options: &CheckRunOptions, context: &Context) -> Result<Outcome, Rejection> {
-    let mut found = look_through(&find(options)?, &context.catalog);
+    let mut found = look_through(&find(options)?, &context.names.catalog);
     if found.good_for.contains(&Use::Resume)
         && !found.is_played
         && let Err(why) = compare_with_place(&found.folder, context)

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use super::console::Progress;
 use super::prepare::{explain_if_moved, prepare_file};
-use super::progress::Progress;
 use super::rejection::Rejection;
 use super::{Context, EvalOptions, Outcome, report};
 use crate::checkpoint::FrozenPolicy;
@@ -64,14 +64,14 @@ fn study<'a>(
 ) -> Result<(Study<'a>, Subject), Rejection> {
     let place = find_run(&options.run, options.out.as_deref())?;
     let FrozenPolicy { saved, origin } = FrozenPolicy::find(&place, options.from)?;
-    let origin = origin.as_ref();
+    let (origin, catalog) = (origin.as_ref(), &context.names.catalog);
     let alone = |remedy: &str| Rejection::Usage(format!("{} is a policy without its run: {remedy}", place.display()));
     let own = origin.map(|origin| origin.scenario.as_path());
     let scenario = options.scenario.as_deref().or(own);
     let scenario = scenario.ok_or_else(|| alone("say by --scenario FILE what it decides in"))?;
     let prepared = prepare_file(scenario, &options.sets, context)?;
     let experiment = prepared.experiment(context.threads());
-    let against = Opponent::named(options.against.as_deref(), saved.is_some(), &context.catalog)?;
+    let against = Opponent::named(options.against.as_deref(), saved.is_some(), catalog)?;
     if origin.is_none() && options.schedules.is_none() && against.contains(&Opponent::Schedules) {
         return Err(alone(
             "what its training took is not known; say by --schedules M how many are tried",
@@ -110,7 +110,7 @@ fn study<'a>(
         modes,
         against,
         episodes: episodes.collect(),
-        search: Search::new(&experiment, &seeds, options.schedules, &context.catalog.blueprints),
+        search: Search::new(&experiment, &seeds, options.schedules, &catalog.blueprints),
         training: origin.and_then(|origin| spent(&place, origin.rounds)),
         training_rounds: origin.map_or(0, |origin| origin.rounds),
         stop,

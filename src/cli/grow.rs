@@ -4,9 +4,9 @@ mod given;
 
 use std::path::Path;
 
+use super::console::Progress;
 use super::named::{check_apart, check_outside};
 use super::options::{ArrayOptions, CheckOptions, GrowOptions};
-use super::progress::Progress;
 use super::rejection::Rejection;
 use super::{Context, Outcome, init};
 use crate::controller::{SavedFolder, SavedPolicy};
@@ -89,7 +89,7 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
         file,
         sets,
         overrides,
-        catalog: &context.catalog,
+        catalog: &context.names.catalog,
         extension: context.extension,
         threads: context.threads(),
         stop,
@@ -162,7 +162,7 @@ fn text_of_data(path: &Path, labels: Option<&Path>, arrays: ArrayOptions) -> Res
 /// Other data, at their path.
 fn old_data(path: &Path, context: &Context) -> Result<TaskData, Rejection> {
     let text = text_of_data(path, None, ArrayOptions::default())?;
-    let prepared = Prepared::from_ron("--old", &text, &[], &context.catalog)?;
+    let prepared = Prepared::from_ron("--old", &text, &[], &context.names.catalog)?;
     Ok(TaskData::load(&prepared.loaded.task, None, &context.names.data)?)
 }
 

@@ -17,7 +17,7 @@ use crate::telemetry::Payload;
 
 /// Prints one of the lists.
 pub fn list(what: ListWhat, context: &Context) -> Outcome {
-    let Context { printer, catalog, .. } = context;
+    let (printer, catalog) = (context.printer, &context.names.catalog);
     match what {
         ListWhat::Tasks => {
             let rows = catalog.tasks.iter().map(|task| task_row(task, catalog));
@@ -187,7 +187,7 @@ fn slots(spec: &TaskSpec) -> String {
 pub const SWEEP: &str = "sweep";
 
 pub fn explain(path: &str, context: &Context) -> Result<Outcome, Rejection> {
-    let explanation = explanation(path, &context.catalog)?;
+    let explanation = explanation(path, &context.names.catalog)?;
     Ok(context.printer.show_either(&explanation, || &explanation))
 }
 

@@ -5,7 +5,6 @@ mod options;
 mod terminal;
 mod surroundings;
 mod output;
-mod progress;
 mod console;
 mod rejection;
 mod named;
@@ -53,7 +52,6 @@ use crate::engine::{Engine, EngineBuilder, Extension, Names, all_cores};
 use crate::prior_art::PriorArtPlugin;
 use crate::record::{LogFile, Recording, runs_root};
 use crate::run::{StopRequest, StopSignal, end_at_once, outlive_file_limit, stop_on_signals};
-use crate::scenario::Catalog;
 use crate::torch::fix_cublas_workspace;
 
 /// Does what the process's arguments ask, with an engine that the prior art and `extension` add to.
@@ -132,8 +130,6 @@ struct Context<'a> {
     printer: &'a Printer,
     extension: &'a Extension,
     names: &'a Names,
-    /// The names that scenarios may use.
-    catalog: Catalog,
     terminal: Terminal,
     log: LogFile,
 }
@@ -195,7 +191,6 @@ fn execute(
             printer,
             extension,
             names,
-            catalog: names.catalog.clone(),
             terminal: terminal.clone(),
             log,
         };

@@ -18,7 +18,7 @@ use crate::sweep::{QUICKSTART, SweepFile};
 /// # Errors
 /// An unreadable file, a malformed `--set`, or a scenario with problems.
 pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Rejection> {
-    let (overrides, catalog) = (options.overrides()?, &context.catalog);
+    let (overrides, catalog) = (options.overrides()?, &context.names.catalog);
     let (Some(path), Some(folder)) = (&options.scenario, &options.relative_to) else {
         return match &options.scenario {
             Some(path) => load(path, &overrides, catalog, &context.surroundings.input),
@@ -42,7 +42,7 @@ pub fn prepare(options: &RunOptions, context: &Context) -> Result<Prepared, Reje
 /// Those of [`prepare`].
 pub fn prepare_file(path: &Path, sets: &[String], context: &Context) -> Result<Prepared, Rejection> {
     let overrides: Vec<Override> = sets.iter().map(|set| Override::parse(set)).collect::<Result<_, _>>()?;
-    load(path, &overrides, &context.catalog, &context.surroundings.input)
+    load(path, &overrides, &context.names.catalog, &context.surroundings.input)
 }
 
 /// Says, of a start that failed, that the folder is gone in which the scenario's relative paths start: what it did not find

@@ -22,7 +22,7 @@ pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rej
         }
         Named::Run(path) => path,
     };
-    let Some((prepared, point)) = prepare(options, &path, &context.catalog)? else {
+    let Some((prepared, point)) = prepare(options, &path, &context.names.catalog)? else {
         return Ok(context.printer.show(format_args!(
             "{} has played all of its rounds: nothing is left to do (--extend N gives it more)\n",
             path.display()

@@ -88,7 +88,7 @@ fn pace_of(parallel: Option<u16>, plan: &Plan, context: &Context) -> WorkOptions
 /// Plans and plays a sweep file, with `overrides` laid over all of its trials.
 pub(super) fn begin(options: &PlayOptions, overrides: &[Override], context: &Context) -> Result<Outcome, Rejection> {
     let file = options.file.as_deref().unwrap_or(Path::new(""));
-    let planned = plan(file, overrides, &context.catalog)?;
+    let planned = plan(file, overrides, &context.names.catalog)?;
     let plan = &planned.plan;
     let work = pace_of(options.parallel, plan, context);
     if let Some(cluster) = options.launch.on {

@@ -53,8 +53,8 @@ pub fn validate(files: &[PathBuf], no_data: bool, context: &Context) -> Outcome 
 
 fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejection> {
     let catalog = match no_data {
-        true => context.catalog.without_images(),
-        false => context.catalog.clone(),
+        true => context.names.catalog.without_images(),
+        false => context.names.catalog.clone(),
     };
     if is_sweep(path) {
         let trials = plan(path, &[], &catalog)?.plan.trials.len();

@@ -143,11 +143,6 @@ pub struct PlayedEpisodes {
 }
 
 impl PlayedEpisodes {
-    /// Percent, of the episodes that were measured; `None` without any.
-    pub fn mean_accuracy(&self) -> Option<f64> {
-        self.mean_of(|outcome| outcome.accuracy)
-    }
-
     /// Of the episodes that have such a value; `None` without any.
     pub fn mean_of(&self, value: impl Fn(&EpisodeOutcome) -> Option<f64>) -> Option<f64> {
         mean_of(self.outcomes.iter().filter_map(value))

@@ -160,17 +160,6 @@ impl TrainingRecord {
         }
     }
 
-    /// Takes the episodes of an evaluation for those that the training is scored by.
-    pub fn evaluated(&mut self, episodes: Vec<EpisodeOutcome>) {
-        self.episodes = episodes;
-        self.is_evaluated = true;
-    }
-
-    /// Mean final accuracy of the episodes of the last ten rounds, percent.
-    pub fn rolling_accuracy(&self) -> Option<f64> {
-        mean_of(self.episodes.iter().filter_map(|outcome| outcome.accuracy))
-    }
-
     /// Wall time of all finished rounds.
     pub fn seconds(&self) -> f64 {
         self.curve.last().map_or(0.0, |point| point.seconds)

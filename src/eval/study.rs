@@ -369,7 +369,7 @@ impl Playing<'_, '_> {
             return Ok(None);
         }
         report(PlayEvent::Ends {
-            accuracy: played.mean_accuracy(),
+            accuracy: played.mean_of(|outcome| outcome.accuracy),
             is_kept: false,
         });
         Ok(Some(played))
@@ -438,7 +438,7 @@ impl Playing<'_, '_> {
             };
             gmacs += played.outcomes.iter().filter_map(EpisodeOutcome::gmacs).sum::<f64>();
             seconds += played.seconds;
-            let scores = [played.mean_accuracy(), played.mean_of(net)];
+            let scores = [played.mean_of(|outcome| outcome.accuracy), played.mean_of(net)];
             for ((best, highest), score) in best.iter_mut().zip(&mut highest).zip(scores) {
                 // The first of equals.
                 if let Some(score) = score.filter(|score| score > highest) {

@@ -66,7 +66,7 @@ pub fn arguments(
         if has_begun {
             set_aside(&sweep.trials(), &trial.id)?;
         }
-        arguments.extend(["run".into(), path(&sweep.scenario())]);
+        arguments.extend(["run".into(), path(&sweep.file("scenario.ron"))]);
         arguments.extend(["--out".into(), path(&sweep.trials()), "--id".into(), trial.id.clone()]);
         if let Some(folder) = &plan.folder {
             arguments.extend(["--relative-to".into(), path(folder)]);

@@ -9,8 +9,8 @@ use crate::telemetry::BigInteger;
 pub fn folder() -> (TempDir, SweepFolder) {
     let root = tempfile::tempdir().unwrap();
     let folder = SweepFolder::of("work", Some(root.path()));
-    std::fs::create_dir_all(folder.leases()).unwrap();
-    std::fs::create_dir_all(folder.results()).unwrap();
+    std::fs::create_dir_all(folder.file("leases")).unwrap();
+    std::fs::create_dir_all(folder.file("results")).unwrap();
     (root, folder)
 }
 

@@ -176,11 +176,6 @@ impl SweepFolder {
         &self.0
     }
 
-    /// The scenario that all trials begin from.
-    pub fn scenario(&self) -> PathBuf {
-        self.0.join("scenario.ron")
-    }
-
     /// Folder of all runs.
     pub fn trials(&self) -> PathBuf {
         self.0.join("trials")
@@ -194,14 +189,6 @@ impl SweepFolder {
     /// What the processes of a trial have printed.
     pub fn log(&self, id: &str) -> PathBuf {
         self.0.join("logs").join(id).with_extension("log")
-    }
-
-    pub(super) fn leases(&self) -> PathBuf {
-        self.0.join("leases")
-    }
-
-    pub(super) fn results(&self) -> PathBuf {
-        self.0.join("results")
     }
 
     pub(super) fn file(&self, name: &str) -> PathBuf {

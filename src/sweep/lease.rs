@@ -84,7 +84,8 @@ impl Setbacks {
 pub struct Lease<'a> {
     place: &'a dyn Place,
     id: String,
-    attempt: u32,
+    /// Which attempt at the trial this is, from 1.
+    pub attempt: u32,
     /// What it says.
     pub content: LeaseContent,
 }
@@ -201,11 +202,6 @@ impl Lease<'_> {
     /// Name of the lease by which another worker takes the trial over.
     pub fn successor(&self) -> String {
         lease_name(&self.id, self.attempt + 1)
-    }
-
-    /// Which attempt at the trial this is, from 1.
-    pub fn attempt(&self) -> u32 {
-        self.attempt
     }
 
     /// Notes which process plays the trial; true if it is another one than before, which [`Lease::renew`] writes down.

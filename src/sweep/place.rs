@@ -58,13 +58,13 @@ pub trait Place: Sync {
 impl Place for SweepFolder {
     fn path_of(&self, shelf: Shelf, name: &str) -> PathBuf {
         match shelf {
-            Shelf::Leases => self.leases().join(name),
-            Shelf::Results => self.results().join(name),
+            Shelf::Leases => self.file("leases").join(name),
+            Shelf::Results => self.file("results").join(name),
         }
     }
 
     fn now(&self) -> Result<SystemTime, FileError> {
-        let path = self.leases().join(format!(".clock.{}", Worker::this().mark()));
+        let path = self.file("leases").join(format!(".clock.{}", Worker::this().mark()));
         let file = File::create(&path).at(&path)?;
         let now = file.metadata().and_then(|metadata| metadata.modified()).at(&path)?;
         drop(file);
@@ -154,7 +154,7 @@ pub fn tidy(sweep: &SweepFolder, expiry: Duration) -> Result<(), FileError> {
         let modified = path.metadata().and_then(|metadata| metadata.modified());
         modified.is_ok_and(|modified| now.duration_since(modified).is_ok_and(|silent| silent > expiry))
     };
-    for folder in [sweep.path().to_path_buf(), sweep.leases(), sweep.results()] {
+    for folder in [sweep.path().to_path_buf(), sweep.file("leases"), sweep.file("results")] {
         for name in names_in(&folder)? {
             let path = folder.join(&name);
             if Worker::marked(&name).is_some_and(|owner| owner.is_gone(&this) || owner != this && is_old(&path)) {

@@ -103,7 +103,7 @@ impl Player for Processes<'_> {
             if let Some(ended) = self.run(trial, &arguments, lease)? {
                 return Ok(ended);
             }
-            training.evaluated(read_episodes(&place)?);
+            (training.episodes, training.is_evaluated) = (read_episodes(&place)?, true);
         }
         Ok(Attempt::Done(Box::new(training)))
     }

@@ -14,6 +14,7 @@ use super::place::{Place, tidy};
 use super::plan::{Plan, Trial};
 use super::player::{MOST_MISPLACED, Player, Processes, WorkError};
 use super::state::{Segment, SweepState, TrialState};
+use crate::compare::Metric;
 use crate::health::FileError;
 use crate::run::StopSignal;
 use crate::threads::in_this_log;
@@ -313,13 +314,13 @@ impl<'a> Worker<'a> {
                 Attempt::Done(training) if segment.is_last => {
                     let result = TrialResult {
                         training: Some(*training),
-                        ..self.result(TrialEnd::Done, lease.attempt(), lease.content.played_s)
+                        ..self.result(TrialEnd::Done, lease.attempt, lease.content.played_s)
                     };
                     self.end(trial, &result)?;
                     break;
                 }
                 Attempt::Done(training) => {
-                    let score = training.rolling_accuracy().unwrap_or(f64::NEG_INFINITY);
+                    let score = training.score(Metric::Accuracy).unwrap_or(f64::NEG_INFINITY);
                     write_rung(self.place, &trial.id, segment.rung, score)?;
                     (self.tell)(WorkerEvent::Scored(trial, segment, score));
                     break;
@@ -363,7 +364,7 @@ impl<'a> Worker<'a> {
                 timed_out: in_time,
                 by_place,
                 training: self.player.training(trial).ok(),
-                ..self.result(TrialEnd::Failed, lease.attempt(), lease.content.played_s)
+                ..self.result(TrialEnd::Failed, lease.attempt, lease.content.played_s)
             };
             self.end(trial, &result)?;
             break;

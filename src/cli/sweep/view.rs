@@ -37,12 +37,11 @@ impl<'a> View<'a> {
     }
 
     pub fn show_event(&self, event: WorkerEvent) {
-        let find = |trial: &Trial| self.plan.trials.iter().find(|known| known.id == trial.id);
         let mut playing = self.playing.lock().unwrap_or_else(PoisonError::into_inner);
         let name = |trial: &Trial| format!("{} {} seed {}", short_id(&trial.id), trial.label(), trial.seed.0);
         let line = match event {
             WorkerEvent::Begun(trial) => {
-                playing.extend(find(trial));
+                playing.extend(self.plan.trial(&trial.id));
                 (!self.terminal.is_drawn()).then(|| format!("{}: begun", name(trial)))
             }
             WorkerEvent::Ended(trial, result) => {

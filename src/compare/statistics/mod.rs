@@ -32,5 +32,5 @@ pub use proportion::{Z, wilson};
 pub use rank::mann_whitney;
 pub use sample::{Interval, Sample, Training};
 pub use student::mean_and_interval;
-pub use summary::{Statistic, mean, mean_of, median, percentile};
+pub use summary::{Statistic, mean, mean_of, percentile};
 pub use verdict::{Arm, Criteria, DecisionTest, Verdict, holm, verdict};

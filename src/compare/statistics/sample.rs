@@ -28,13 +28,6 @@ pub struct Training {
 }
 
 impl Training {
-    /// A training of which a single number is known.
-    pub fn single(value: f64) -> Self {
-        Self {
-            by_seed: vec![vec![value]],
-        }
-    }
-
     /// Mean over all episodes of all seeds; NaN without any.
     pub fn score(&self) -> f64 {
         mean_of(self.by_seed.iter().flatten().copied()).unwrap_or(f64::NAN)
@@ -53,7 +46,10 @@ pub struct Sample {
 impl Sample {
     /// Trainings of which a single number is known, by task.
     pub fn of_numbers(tasks: &[Vec<f64>]) -> Self {
-        let trainings = |values: &Vec<f64>| values.iter().copied().map(Training::single).collect();
+        let training = |&value: &f64| Training {
+            by_seed: vec![vec![value]],
+        };
+        let trainings = |values: &Vec<f64>| values.iter().map(training).collect();
         Self {
             tasks: tasks.iter().map(trainings).collect(),
             shares_hosts: false,

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub enum Statistic {
     /// [`mean`]
     Mean,
-    /// [`median`]
+    /// Middle value, or the mean of the two middle ones.
     Median,
     /// Interquartile mean: without the `floor(n/4)` lowest and as many highest values (Agarwal et al. 2021).
     Iqm,
@@ -52,11 +52,6 @@ pub fn mean_of(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let values = values.into_iter();
     let (count, sum) = values.fold((0_u64, 0.0), |(count, sum), value| (count + 1, sum + value));
     (count > 0).then(|| sum / count as f64)
-}
-
-/// Middle value, or the mean of the two middle ones.
-pub fn median(values: &[f64]) -> f64 {
-    Statistic::Median.of(values)
 }
 
 /// Sum of squared distances from the mean.

@@ -39,7 +39,7 @@ fn a_silent_worker_loses_its_trial_and_notices() {
     let heir = taken(&folder);
 
     let content = &heir.content;
-    assert_eq!((heir.attempt(), content.failures, content.played_s), (2, 2, 3.5));
+    assert_eq!((heir.attempt, content.failures, content.played_s), (2, 2, 3.5));
     assert!(!lost.renew().unwrap());
     assert!(heir.renew().unwrap());
 }
@@ -60,11 +60,11 @@ fn the_trial_of_a_process_that_is_gone_is_free_at_once_and_one_of_another_machin
 #[test]
 fn half_a_lease_belongs_to_somebody_until_it_is_old() {
     let (_root, folder) = folder();
-    std::fs::write(folder.leases().join("a.0001"), "{\"wor").unwrap();
+    std::fs::write(folder.file("leases").join("a.0001"), "{\"wor").unwrap();
 
     assert!(leases(&folder).take("a").unwrap().is_none());
     folder.age(Shelf::Leases, "a.0001").unwrap();
-    assert_eq!(taken(&folder).attempt(), 2);
+    assert_eq!(taken(&folder).attempt, 2);
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn a_lease_of_an_earlier_version_names_no_player() {
 #[test]
 fn a_file_with_the_last_number_of_all_is_no_lease() {
     let (_root, folder) = folder();
-    std::fs::write(folder.leases().join("a.4294967295"), "").unwrap();
+    std::fs::write(folder.file("leases").join("a.4294967295"), "").unwrap();
 
-    assert_eq!(taken(&folder).attempt(), 1);
+    assert_eq!(taken(&folder).attempt, 1);
 }
 
 #[test]

@@ -17,8 +17,8 @@ fn drafts_of_processes_that_are_gone_are_removed() {
     };
     let left = [
         draft(folder.file("trials.csv"), &gone),
-        draft(folder.leases().join(".clock"), &gone),
-        draft(folder.results().join("0123456789abcdef.done.json"), &gone),
+        draft(folder.file("leases").join(".clock"), &gone),
+        draft(folder.file("results").join("0123456789abcdef.done.json"), &gone),
         draft(folder.file("curves.csv"), &elsewhere),
     ];
     let old = std::fs::File::options().write(true).open(&left[3]).unwrap();

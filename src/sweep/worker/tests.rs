@@ -73,8 +73,8 @@ fn what_is_damaged_is_set_aside_and_the_trial_waits_again() {
     let sound = Results::read(&folder).unwrap();
     assert_eq!(ids.map(|id| sound.end(id)), [Some(TrialEnd::Done); 3]);
 
-    let text_of = |name: &str| std::fs::read_to_string(folder.results().join(name)).unwrap();
-    let write = |name: &str, text: &str| std::fs::write(folder.results().join(name), text).unwrap();
+    let text_of = |name: &str| std::fs::read_to_string(folder.file("results").join(name)).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.file("results").join(name), text).unwrap();
     let [of_cut, of_changed] = [cut, changed].map(|id| format!("{id}.done.json"));
     let at_rung = format!("{changed}.rung01.json");
     let text = text_of(&of_cut);
