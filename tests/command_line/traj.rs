@@ -121,7 +121,7 @@ fn rewards_follow_from_their_parts() {
 #[ignore = "long tier"]
 fn a_run_that_recorded_none_is_played_once_more() {
     let place = runs();
-    let again = "run runs/plain/resolved.ron -q --set telemetry.trajectories=true --id again";
+    let again = "run runs/plain/resolved.ron -q --set run.trajectories=true --id again";
     succeeds(&engine(place.path(), again));
 
     let bits = |run: &str| format!("{:?}", segments(&place.path().join("runs").join(run)));
