@@ -89,6 +89,13 @@ choice! {
             /// Largest.
             high: f64;
         },
+        /// any number between two, each order of magnitude as likely as any other
+        LogUniform {
+            /// Smallest.
+            low: f64, POSITIVE;
+            /// Largest.
+            high: f64, POSITIVE;
+        },
         /// any whole number between two
         Integer {
             /// Smallest.

@@ -110,7 +110,9 @@ fn check_axes(axes: &[Axis], draw: Drawing) -> Findings {
         let problem = match axis.values {
             AxisValues::List(ref values) if values.is_empty() => Some("a list without values".into()),
             AxisValues::List(_) => None,
-            AxisValues::Uniform { low, high } if low >= high => Some(format!("low {low} is not less than high {high}")),
+            AxisValues::Uniform { low, high } | AxisValues::LogUniform { low, high } if low >= high => {
+                Some(format!("low {low} is not less than high {high}"))
+            }
             AxisValues::Integer { low, high } if low > high => Some(format!("low {low} is more than high {high}")),
             _ if draw == Drawing::Grid => Some(format!(
                 "a grid tries all values of every axis, and a range has no end of them; write list([..]), or draw: \
@@ -168,6 +170,7 @@ fn value_at(values: &AxisValues, share: f64) -> Written {
             values[index.min(values.len() - 1)].clone()
         }
         AxisValues::Uniform { low, high } => number(low + (high - low) * share, low, high),
+        AxisValues::LogUniform { low, high } => number(low * (high / low).powf(share), low, high),
         AxisValues::Integer { low, high } => {
             let count = (i128::from(high) - i128::from(low) + 1) as f64;
             let value = i128::from(low) + (share * count) as i128;

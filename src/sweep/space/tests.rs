@@ -90,8 +90,10 @@ proptest! {
     #[test]
     fn a_value_lies_within_its_range(share in 0.0..1.0_f64, low in 1e-6..1.0_f64, width in 1e-3..1e3_f64) {
         let high = low + width;
-        let value: f64 = value_at(&AxisValues::Uniform { low, high }, share).0.parse().unwrap();
-        prop_assert!(low <= value && value <= high, "{value}");
+        for values in [AxisValues::Uniform { low, high }, AxisValues::LogUniform { low, high }] {
+            let value: f64 = value_at(&values, share).0.parse().unwrap();
+            prop_assert!(low <= value && value <= high, "{value}");
+        }
         let (low, high) = (-3, 4);
         let value: i64 = value_at(&AxisValues::Integer { low, high }, share).0.parse().unwrap();
         prop_assert!((low..=high).contains(&value));
