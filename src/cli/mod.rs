@@ -23,7 +23,6 @@ mod serve_envs;
 mod sweep;
 mod watch;
 mod run;
-mod resume;
 mod show;
 mod export;
 mod traj;
@@ -202,7 +201,7 @@ fn perform(command: &Command, context: &Context) -> Result<Outcome, Rejection> {
     match command {
         Command::Run(options) => run::run(options, context),
         Command::Learn(options) => run::learn(options, context),
-        Command::Resume(options) => resume::resume(options, context),
+        Command::Resume(options) => run::resume(options, context),
         Command::Compare(options) => compare::compare(options, context),
         Command::Sweep(options) => sweep::sweep(options, context),
         Command::Runs(options) => show::runs(options, context),

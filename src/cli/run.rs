@@ -1,22 +1,26 @@
-//! `run`: play a scenario, or say what would be played; `resume` plays through here as well.
+//! `run` and `learn`: play a scenario, or say what would be played; `resume`: continues a run from one of its checkpoints, in its
+//! own directory.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::json;
 
-use super::named::way_on;
+use super::named::{Named, way_on};
 use super::options::PlayOptions;
 use super::prepare::{explain_if_moved, is_sweep, prepare};
 use super::rejection::Rejection;
 use super::watch::show_while_playing;
-use super::{Context, Outcome, RunOptions, sweep};
-use crate::checkpoint::Checkpoints;
+use super::{Context, Outcome, ResumeOptions, RunOptions, sweep};
+use crate::checkpoint::{Checkpoints, PastRun, ResumePoint};
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
+use crate::record::ScenarioFile;
 use crate::report::{merged, run_results, summary};
 use crate::run::{RoundLimit, StopRequest, StopSignal};
-use crate::scenario::{Loaded, resolved_ron};
+use crate::scenario::{Catalog, Loaded, Override, resolved_ron};
 use crate::telemetry::RecordGap;
+use crate::training::with_environment;
 
 /// Trains a policy on recorded trajectories.
 pub fn learn(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
@@ -77,15 +81,77 @@ fn run_sweep(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
     sweep::begin(&play, &options.overrides()?, context)
 }
 
+/// Finds the run, checks whether it can be resumed, and plays what is left of it.
+pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
+    let path = match Named::find(&options.run, options.out.as_deref())? {
+        Named::Sweep(folder, _) => {
+            let sweep = folder.path().display();
+            return Err(format!("{sweep} is a sweep: simic-engine sweep work {sweep} plays what is left of it").into());
+        }
+        Named::Run(path) => path,
+    };
+    let Some((prepared, point)) = left_of(options, &path, &context.names.catalog)? else {
+        return Ok(context.printer.show(format_args!(
+            "{} has played all of its rounds: nothing is left to do (--extend N gives it more)\n",
+            path.display()
+        )));
+    };
+    let mut engine = context
+        .engine()
+        .recording(context.recording(None))
+        .resumed(point)
+        .build(&prepared)?;
+    limit_rounds(&mut engine, options.until);
+    show_while_playing(&mut engine, options.progress, context);
+    Ok(play(engine, &Default::default(), context))
+}
+
+/// What is left and where it begins; `None` if nothing is.
+fn left_of(
+    options: &ResumeOptions,
+    path: &Path,
+    catalog: &Catalog,
+) -> Result<Option<(Prepared, ResumePoint)>, Rejection> {
+    let past = PastRun::open(path, options.from)?;
+    let load = |overrides: &[Override]| -> Result<Prepared, Rejection> {
+        let label = path.join("resolved.ron").display().to_string();
+        let file = ScenarioFile {
+            text: past.resolved.clone(),
+            ..past.file.clone()
+        };
+        let mut prepared = Prepared::past(&label, file, overrides, &catalog.without_images())?;
+        if !overrides.iter().any(|change| change.path == "run.rounds") {
+            // The run may have been given more rounds when it was resumed before.
+            prepared.loaded.scenario.run.rounds = past.point.progress.rounds;
+        }
+        prepared.file = past.file.clone();
+        Ok(prepared)
+    };
+    let earlier = past.earlier_changes()?;
+    let before = load(&earlier)?.loaded.scenario;
+    let asked = options.overrides(before.run.rounds)?;
+    let stands = |change: &&Override| !asked.iter().any(|asked| asked.overlaps(change));
+    let changes: Vec<Override> = earlier.iter().filter(stands).chain(&asked).cloned().collect();
+    let changes = with_environment(&changes)?;
+    let now = load(&changes)?;
+    let point = past.resume(&before, &now.loaded, &changes, &options.allowed)?;
+    let run = &now.loaded.scenario.run;
+    if past.is_finished(run.rounds)? {
+        past.tidy();
+        return Ok(None);
+    }
+    Ok(Some((now, point)))
+}
+
 /// Lets a run stop after `until` rounds.
-pub fn limit_rounds(engine: &mut Engine, until: Option<u32>) {
+fn limit_rounds(engine: &mut Engine, until: Option<u32>) {
     if let Some(rounds) = until {
         engine.world_mut().insert_resource(RoundLimit(rounds));
     }
 }
 
 /// Plays to the end; the summary goes to stdout. `origins` says where each value that is no default comes from.
-pub fn play(mut engine: Engine, origins: &BTreeMap<String, String>, context: &Context) -> Outcome {
+fn play(mut engine: Engine, origins: &BTreeMap<String, String>, context: &Context) -> Outcome {
     let stop = engine.world().get_resource::<StopSignal>().cloned();
     if let Err(message) = context.heed_signals(stop.unwrap_or_default()) {
         context.printer.refuse(message);

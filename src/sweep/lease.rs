@@ -10,7 +10,6 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::SweepFolder;
 use super::place::{Place, Shelf};
 use super::process::Worker;
 use crate::checkpoint::CheckpointId;
@@ -110,24 +109,12 @@ pub struct Leases<'a> {
 }
 
 impl<'a> Leases<'a> {
-    /// Reads which there are. `expiry`: without a sign of life for so long a worker counts as gone.
-    ///
-    /// # Errors
-    /// A folder that cannot be read or written.
-    pub fn read(place: &'a dyn Place, expiry: Duration) -> Result<Self, FileError> {
-        let now = place.now()?;
-        Self::read_at(place, expiry, now)
-    }
-
-    /// As [`Self::read`], for those who only look: nothing is written, so it is this machine's clock that counts.
+    /// Reads which there are. `expiry`: without a sign of life for so long a worker counts as gone. `now` is the folder's
+    /// [time](Place::now); for those who only look, and write nothing, it is this machine's.
     ///
     /// # Errors
     /// A folder that cannot be read.
-    pub fn look(sweep: &'a SweepFolder, expiry: Duration) -> Result<Self, FileError> {
-        Self::read_at(sweep, expiry, SystemTime::now())
-    }
-
-    fn read_at(place: &'a dyn Place, expiry: Duration, now: SystemTime) -> Result<Self, FileError> {
+    pub fn read(place: &'a dyn Place, expiry: Duration, now: SystemTime) -> Result<Self, FileError> {
         Ok(Self {
             place,
             names: place.names(Shelf::Leases)?,

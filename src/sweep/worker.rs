@@ -218,7 +218,11 @@ impl<'a> Worker<'a> {
             Some(look) => look,
             None => Look {
                 at: now,
-                state: SweepState::read(self.place, self.plan, Leases::read(self.place, self.plan.lease())?)?,
+                state: SweepState::read(
+                    self.place,
+                    self.plan,
+                    Leases::read(self.place, self.plan.lease(), self.place.now()?)?,
+                )?,
                 seen: 0,
                 have_ended: true,
             },

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
 use simic_engine::internals::compare::TrainingRecord;
@@ -115,7 +115,7 @@ fn begun() -> (Folder, SweepFolder) {
         let file = format!("results/{id}.rung{rung:02}.json");
         fs::write(sweep.path().join(file), "{\"score\": 54.25}\n").expect("a score");
     }
-    let leases = Leases::read(&sweep, Duration::from_secs(60)).expect("they are read");
+    let leases = Leases::read(&sweep, Duration::from_secs(60), SystemTime::now()).expect("they are read");
     drop(leases.take(&second.id).expect("it is free"));
     (Folder::taken(place, sweep.path()), sweep)
 }
@@ -128,7 +128,7 @@ fn read_all(folder: &Path) -> Vec<String> {
         Ok(opened) => opened,
         Err(error) => return vec![error.to_string()],
     };
-    let leases = Leases::look(&sweep, plan.lease());
+    let leases = Leases::read(&sweep, plan.lease(), SystemTime::now());
     match leases.and_then(|leases| SweepState::read(&sweep, &plan, leases)) {
         Ok(state) => {
             for trial in &plan.trials {

@@ -1,6 +1,7 @@
 //! `sweep status`: the progress of a sweep and of each of its trials.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::json;
@@ -31,7 +32,7 @@ struct StatusRow {
 /// Shows it; all trials of a large sweep with `all`.
 pub(super) fn status(begun: &Begun, all: bool, context: &Context) -> Result<Outcome, Rejection> {
     let (folder, plan) = open(begun)?;
-    let state = SweepState::read(&folder, &plan, Leases::look(&folder, plan.lease())?)?;
+    let state = SweepState::read(&folder, &plan, Leases::read(&folder, plan.lease(), SystemTime::now())?)?;
     let rows = plan.trials.iter().map(|trial| row(&folder, &state, trial));
     let rows: Vec<StatusRow> = rows.collect::<Result<_, _>>()?;
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

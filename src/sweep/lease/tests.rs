@@ -1,8 +1,9 @@
 use super::*;
+use crate::sweep::SweepFolder;
 use crate::sweep::fixtures::folder;
 
 fn leases(folder: &SweepFolder) -> Leases<'_> {
-    Leases::read(folder, Duration::from_secs(3600)).unwrap()
+    Leases::read(folder, Duration::from_secs(3600), folder.now().unwrap()).unwrap()
 }
 
 /// The lease of a trial that is free.

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::*;
 use crate::sweep::SweepFile;
@@ -41,7 +41,7 @@ fn nothing_is_decided_while_a_trial_is_awaited_and_a_failed_one_does_not_count()
         write_rung(&folder, id, 0, score).unwrap();
     }
     let state_of = |index: usize| {
-        let leases = Leases::look(&folder, Duration::from_secs(60)).unwrap();
+        let leases = Leases::read(&folder, Duration::from_secs(60), SystemTime::now()).unwrap();
         let state = SweepState::read(&folder, &plan, leases).unwrap();
         let trial = &plan.trials[index];
         (state.of(trial).unwrap(), state.is_given_up(trial))

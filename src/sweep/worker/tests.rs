@@ -21,7 +21,7 @@ fn a_worker_that_is_to_play_one_trial_leaves_it_to_who_plays_it_and_says_so() {
     let (_root, folder) = folder();
     let plan = plan("work", 2, SweepFile::default());
     let id = plan.trials[1].id.as_str();
-    let other = Leases::read(&folder, Duration::from_secs(3600)).unwrap();
+    let other = Leases::read(&folder, Duration::from_secs(3600), folder.now().unwrap()).unwrap();
     let _lease = other.take(id).unwrap().expect("it is free");
     let told = Mutex::new(Vec::new());
     let tell = |event: WorkerEvent| told.lock().unwrap().push(format!("{event:?}"));
