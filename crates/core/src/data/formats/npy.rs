@@ -53,6 +53,10 @@ pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
     if (text.len() as u64) < length {
         return Err(wrong("its header is cut short"));
     }
+    let text = String::from_utf8_lossy(&text);
+    if text.contains('[') {
+        return Err(wrong("its elements are records: save one field of them"));
+    }
     let header: Dictionary = serde_json::from_str(&as_json(&text)).map_err(|cause| wrong(&cause.to_string()))?;
     if header.fortran_order {
         return Err(wrong("it is in Fortran order: save np.ascontiguousarray(array)"));
@@ -67,17 +71,21 @@ pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
 
 /// A dictionary of texts, numbers, tuples and truth values, which Python writes like JSON but for quotes, brackets, capitals and
 /// the comma behind a last item.
-fn as_json(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    let mut json: String = text.split_ascii_whitespace().collect();
+fn as_json(text: &str) -> String {
+    let mut json = String::with_capacity(text.len());
+    for item in text.split(',') {
+        let is_behind_last = item.trim_ascii_start().starts_with([')', '}']);
+        if !json.is_empty() && !is_behind_last {
+            json.push(',');
+        }
+        json.push_str(item);
+    }
     let spellings = [
         ("'", "\""),
         ("(", "["),
         (")", "]"),
         ("False", "false"),
         ("True", "true"),
-        (",]", "]"),
-        (",}", "}"),
     ];
     for (python, written) in spellings {
         json = json.replace(python, written);

@@ -57,9 +57,10 @@ fn floats_are_read_in_both_orders_of_bytes() {
 }
 
 #[test]
-fn versions_2_and_3_have_a_longer_length() {
-    let text = b"{'descr':'|u1','fortran_order':False,'shape':(1,)}";
-    for version in [2, 3] {
+fn versions_2_and_3_have_a_longer_length_and_blanks_stand_anywhere_between() {
+    let plain = &b"{'descr':'|u1','fortran_order':False,'shape':(1,)}"[..];
+    let spaced = &b"{ 'descr' : '|u1' ,\t'fortran_order'\n: False , 'shape' : ( 1 , ) , }"[..];
+    for (version, text) in [(2, plain), (3, plain), (3, spaced)] {
         let bytes = [&MAGIC[..], &[version, 0, text.len() as u8, 0, 0, 0], text, &[9]].concat();
         assert_eq!(read("array", &bytes[..]).unwrap().data, [9]);
     }
@@ -77,7 +78,10 @@ fn what_is_wrong_in_a_header_is_told() {
             "its header is cut short, or longer than 65536 bytes",
         ),
         (&fortran, "it is in Fortran order: save np.ascontiguousarray(array)"),
-        (&with_header(records, &[0; 4]), "expected a string"),
+        (&with_header(records, &[0; 4]), "its elements are records"),
+        (&npy("|u1", "(1 2,)", &[0; 12]), "expected `,` or `]`"),
+        (&npy("| u1", "(1,)", &[0]), "elements of type '| u1'"),
+        (&npy("|u1", "(1,,)", &[0]), "trailing comma"),
         (&npy("|u1", "(-1,)", &[]), "expected usize"),
         (&npy("|u1", &"(".repeat(60_000), &[]), "expected usize"),
         (
