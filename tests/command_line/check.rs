@@ -113,6 +113,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                 ("checkpoints/last/b3sums", Truncate(80), "of its files is not whole"),
                 ("checkpoints/last/run.ron", Pipe, "it is no regular file"),
                 ("checkpoints/last/stray", Write("x"), "b3sums does not list it"),
+                ("status.json", Truncate(40), "status.json: "),
                 (
                     "manifest.json",
                     Replace("\"profile\"", "\"profilx\""),
@@ -210,6 +211,19 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             fs::remove_dir_all(&run).expect("it goes");
         }
     }
+}
+
+#[test]
+fn a_network_under_the_name_of_another_is_told() {
+    let (_folder, run) = finished();
+    let network = |env: u32| run.join(format!("networks/round4-env{env}.safetensors"));
+    fs::copy(network(1), network(0)).expect("both are kept");
+
+    let output = check(&run);
+
+    ends_with(1, &output);
+    let told = "networks/round4-env0.safetensors: it holds the network of round 4, env 1";
+    assert_has(&text(&output.stdout), &[told]);
 }
 
 /// Beside the scenario, of which both are: the networks and the decisions of another run.
@@ -417,4 +431,16 @@ fn a_sweep_is_checked_with_its_trials_results_and_tables() {
         assert_has(&text(&output.stdout), &[told]);
         fs::remove_dir_all(&place).expect("it goes");
     }
+    copy(&sweep, &place);
+    let other = plan["trials"][1]["id"].as_str().expect("a trial");
+    let at = |name: &str| place.join("trials").join(name);
+    for (from, to) in [(id, "away"), (other, id), ("away", other)] {
+        fs::rename(at(from), at(to)).expect("it is renamed");
+    }
+
+    let exchanged = check(&place);
+
+    ends_with(1, &exchanged);
+    let told = [id, other].map(|id| format!("trials/{id}/resolved.ron: it is not the scenario that was planned"));
+    assert_has(&text(&exchanged.stdout), &[&told[0], &told[1]]);
 }

@@ -1,6 +1,7 @@
 //! A run: whether its files can be read, whether each is what its hash says, and whether all of them are there.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::de::IgnoredAny;
@@ -37,13 +38,16 @@ pub(super) fn check(folder: &Path, catalog: &Catalog) -> Check {
     let (scenario, hash) = read_scenario(folder, catalog, &mut given);
     let has_manifest = read_manifest(folder, &mut manifest);
     let shelf = Shelf::read(folder, hash.as_deref(), is_played, &mut shelf_part);
-    let status = RunStatus::read(folder).ok().filter(|_| !is_played);
-    let mut data = events::check(
-        folder,
-        &shelf.sound,
-        status.and_then(|status| status.recorded),
-        is_played,
-    );
+    let status = RunStatus::read(folder);
+    let end = status.as_ref().ok().filter(|_| !is_played);
+    let end = end.and_then(|status| status.recorded.clone());
+    let mut data = events::check(folder, &shelf.sound, end, is_played);
+    // A process that was killed may leave none, but half of one is damage: it is written as a whole.
+    if let Err(error) = status
+        && error.source.kind() != ErrorKind::NotFound
+    {
+        data.part.problem(STATUS_FILE, error.source.to_string());
+    }
     if !is_played {
         shelf.compare_with(&data, &mut shelf_part);
     }
@@ -259,7 +263,8 @@ fn leftovers(folder: &Path, is_played: bool) -> Part {
     part
 }
 
-/// The networks that a run has kept: each is what was written, and can be built. `None` of a run that has kept none.
+/// The networks that a run has kept: each is what was written, where it belongs, and can be built. `None` of a run that has
+/// kept none.
 fn networks(folder: &Path) -> Option<Part> {
     let mut part = Part::new("networks");
     let kept = NetworkShelf::of(folder).list().unwrap_or_else(|error| {
@@ -267,9 +272,18 @@ fn networks(folder: &Path) -> Option<Part> {
         Vec::new()
     });
     for file in &kept {
-        let built = GrownNetwork::load(&file.path).and_then(|network| network.build(Backend::CPU));
-        if let Err(error) = built {
-            part.problem(format!("networks/{}", name_of(&file.path)), error.to_string());
+        let name = format!("networks/{}", name_of(&file.path));
+        let built = GrownNetwork::load(&file.path).and_then(|network| {
+            network.build(Backend::CPU)?;
+            Ok((network.origin.round, network.origin.env))
+        });
+        match built {
+            Ok(origin) if origin == (file.round, file.env) => {}
+            Ok((round, env)) => {
+                let round = u64::from(round) + 1;
+                part.problem(name, format!("it holds the network of round {round}, env {env}"));
+            }
+            Err(error) => part.problem(name, error.to_string()),
         }
     }
     part.seen = format!("{} kept, each can be built", kept.len());

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use super::{Check, CheckVerdict, Part, Use, run};
 use crate::checkpoint::Checkpoints;
 use crate::health::FileError;
+use crate::record::RESOLVED_FILE;
 use crate::report::sweep_tables;
 use crate::scenario::Catalog;
 use crate::storage;
@@ -93,6 +94,15 @@ fn check_trial(
         for finding in found.parts.into_iter().flat_map(|inner| inner.findings) {
             let file = format!("{name}/{}", finding.file);
             part.add(finding.weight, file, finding.line.zip(finding.byte), finding.what);
+        }
+        // One that cannot be read was reported already.
+        if let Ok(resolved) = crate::files::read(&run.join(RESOLVED_FILE))
+            && blake3::hash(&resolved).to_hex().as_str() != trial.hash
+        {
+            part.problem(
+                format!("{name}/{RESOLVED_FILE}"),
+                "it is not the scenario that was planned",
+            );
         }
         if found.verdict == CheckVerdict::Useless {
             part.problem(&name, "its run is unusable");
