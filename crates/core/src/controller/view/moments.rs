@@ -42,7 +42,7 @@ impl RunningMoments {
         if !(mean.is_finite() && var.is_finite()) {
             return false;
         }
-        let count = self.count + size as u64;
+        let count = self.count.saturating_add(size as u64);
         let past = momentum.min(self.count as f64 / count as f64);
         let shift = mean - self.mean;
         self.var = past * self.var + (1.0 - past) * var + past * (1.0 - past) * shift * shift;

@@ -89,8 +89,11 @@ impl PolicyManifest {
 
     /// Notes what no policy can decide by.
     fn note_nonfinite(&self, diffs: &mut Differences) {
-        if !self.floor_scale.is_finite() {
-            diffs.note(format!("floor scale: saved {}, which is not finite", self.floor_scale));
+        if !(0.0..=1.0).contains(&self.floor_scale) {
+            diffs.note(format!(
+                "floor scale: saved {}, which is not from 0 to 1",
+                self.floor_scale
+            ));
         }
         for (index, moments) in self.statistics.iter().enumerate() {
             if !moments.is_finite() {

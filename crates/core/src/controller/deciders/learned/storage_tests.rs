@@ -197,15 +197,21 @@ fn numbers_that_are_not_finite_are_refused_and_nothing_changes() {
     bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
     fs::write(path, &bytes).unwrap();
     let after = sha256(&bytes);
-    edit_manifest(&root, &[(before.as_str(), after.as_str()), ("mean: 0.0", "mean: NaN")]);
+    let edits = [
+        (before.as_str(), after.as_str()),
+        ("mean: 0.0", "mean: NaN"),
+        ("floor_scale: 1.0", "floor_scale: 1.5"),
+    ];
+    edit_manifest(&root, &edits);
     let mut running = other(|_| ());
     let untouched = weights(&running);
 
     let diffs = differences(&mut running, &root);
 
-    assert_eq!(diffs.len(), 2, "{diffs:?}");
-    assert!(diffs[0].contains("statistic 0: mean NaN"), "{diffs:?}");
-    assert!(diffs[1].ends_with("holds values that are not finite"), "{diffs:?}");
+    assert_eq!(diffs.len(), 3, "{diffs:?}");
+    assert!(diffs[0].contains("saved 1.5, which is not from 0 to 1"), "{diffs:?}");
+    assert!(diffs[1].contains("statistic 0: mean NaN"), "{diffs:?}");
+    assert!(diffs[2].ends_with("holds values that are not finite"), "{diffs:?}");
     assert!(weights(&running) == untouched);
 }
 
