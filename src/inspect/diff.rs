@@ -3,6 +3,8 @@
 //! Files are read side by side, so that runs with any number of events need little memory. What differs by nature between
 //! two runs of one seed is left out: see [`strip_volatile`](crate::telemetry::strip_volatile).
 
+mod outline;
+mod tensors;
 mod checkpoints;
 mod events;
 
@@ -13,8 +15,6 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::outline;
-use super::tensors::TensorsError;
 use crate::health::{AtPath, FileError, Position};
 use crate::record::{RESOLVED_FILE, RunDirectory};
 use crate::scenario::visible;
@@ -180,9 +180,14 @@ pub enum DiffError {
     /// A file that cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A file of tensors that is none.
-    #[error(transparent)]
-    Tensors(#[from] TensorsError),
+    /// A file of something else.
+    #[error("{}: no file of tensors in safetensors: {problem}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Events that cannot be read.
     #[error(transparent)]
     Events(#[from] ReadError),
@@ -206,18 +211,18 @@ impl Found {
         }
     }
 
-    /// Notes what two files say of a field; a field of one of them alone has no place in the other.
-    fn add_fields(&mut self, files: [&Path; 2], pair: (Option<outline::Field>, Option<outline::Field>)) {
-        let (left, right) = pair;
-        let Some(field) = left.as_ref().or(right.as_ref()).map(|field| field.path.clone()) else {
-            return;
-        };
-        let side = |(file, field): (&Path, Option<outline::Field>)| {
-            let line = field.as_ref().map(|field| field.line);
-            Side::new(file, line, field.map(|field| field.value.into()))
-        };
-        let sides = [(files[0], left), (files[1], right)].map(side);
-        self.add(Difference::new(self.kind, field, sides));
+    /// Notes the fields in which two files of RON differ, but for those that `is_left_out` names; a field of one file alone has no place in the
+    /// other.
+    fn add_fields(&mut self, files: &[PathBuf; 2], texts: &[String; 2], is_left_out: fn(&str) -> bool) {
+        for (path, fields) in outline::differing(&texts[0], &texts[1]) {
+            if !is_left_out(&path) {
+                let [left, right] =
+                    fields.map(|field| field.map(|field| (field.line, Value::from(field.value))).unzip());
+                let sides = [(&files[0], left), (&files[1], right)];
+                let sides = sides.map(|(file, (line, value))| Side::new(file, line, value));
+                self.add(Difference::new(self.kind, path, sides));
+            }
+        }
     }
 }
 
@@ -261,11 +266,9 @@ pub fn diff(left: &Path, right: &Path, kinds: &[DiffKind], extent: Extent) -> Re
 
 fn compare_scenarios(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
     let files = runs.map(|run| run.join(RESOLVED_FILE));
-    let [left, right] = [read(&files[0])?, read(&files[1])?];
-    for pair in outline::differing(&left, &right) {
-        found.add_fields([&files[0], &files[1]], pair);
-    }
-    Ok(outline::outline(&left).len())
+    let texts = [read(&files[0])?, read(&files[1])?];
+    found.add_fields(&files, &texts, |_| false);
+    Ok(outline::outline(&texts[0]).len())
 }
 
 fn read(path: &Path) -> Result<String, FileError> {

@@ -1,8 +1,6 @@
 //! What is left of runs and sweeps, seen from outside: whether a folder is whole and what it is good for ([`check()`]), and
 //! where two runs part ([`diff()`]). Nothing on disk is changed.
 
-mod outline;
-mod tensors;
 mod check;
 mod diff;
 

@@ -1,13 +1,13 @@
 //! Checkpoints that two runs have in equal places: tensors first, since what is said about them differs wherever they do.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{DiffError, Difference, Found, Side, read};
+use super::{DiffError, Difference, Found, Side, read, tensors};
 use crate::checkpoint::{CheckpointId, Checkpoints};
+use crate::files::name_of;
 use crate::health::{AtPath, FileError};
-use crate::inspect::tensors::tensor_files;
-use crate::inspect::{outline, tensors};
 use crate::telemetry::is_volatile;
 
 /// What an interruption may change in `run.ron`: which of the checkpoints is the best, where one could not be written. The
@@ -33,8 +33,8 @@ pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, Diff
 
 fn compare_checkpoint(folders: &[PathBuf; 2], found: &mut Found) -> Result<usize, DiffError> {
     let mut count = 0;
-    for list in [tensor_files, ron_files] {
-        let names = [list(&folders[0])?, list(&folders[1])?];
+    for extension in ["safetensors", "ron"] {
+        let names = [names(&folders[0], extension)?, names(&folders[1], extension)?];
         let all: BTreeSet<&String> = names.iter().flatten().collect();
         for name in all {
             let files = folders.each_ref().map(|folder| folder.join(name));
@@ -54,23 +54,11 @@ fn compare_checkpoint(folders: &[PathBuf; 2], found: &mut Found) -> Result<usize
 }
 
 fn compare_files(files: &[PathBuf; 2], found: &mut Found) -> Result<(), DiffError> {
-    let [left, right] = files;
-    if left.extension().is_some_and(|extension| extension == "ron") {
-        for pair in outline::differing(&read(left)?, &read(right)?) {
-            let path = pair.0.as_ref().or(pair.1.as_ref()).map(|field| field.path.as_str());
-            if !path.is_some_and(is_left_out) {
-                found.add_fields([left, right], pair);
-            }
-        }
-        return Ok(());
-    }
-    for difference in tensors::differing(left, right)? {
-        let sides = [(left, difference.left), (right, difference.right)];
-        let sides = sides.map(|(file, value)| Side::new(file, None, value));
-        found.add(Difference {
-            ulp: difference.ulp,
-            ..Difference::new(found.kind, difference.field, sides)
-        });
+    if files[0].extension().is_some_and(|extension| extension == "ron") {
+        found.add_fields(files, &[read(&files[0])?, read(&files[1])?], is_left_out);
+    } else {
+        let differences = tensors::differing(files)?;
+        differences.into_iter().for_each(|difference| found.add(difference));
     }
     Ok(())
 }
@@ -80,20 +68,18 @@ fn is_left_out(path: &str) -> bool {
     words.peek() == Some(&INCIDENTAL) || words.any(is_volatile)
 }
 
-/// The names of all RON files of a checkpoint.
-fn ron_files(folder: &Path) -> Result<Vec<String>, FileError> {
-    let mut names = Vec::new();
-    for inner in ["", "policy/"] {
-        let folder = folder.join(inner);
-        if !folder.is_dir() {
-            continue;
-        }
-        for entry in std::fs::read_dir(&folder).at(&folder)? {
-            let name = entry.at(&folder)?.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".ron") {
-                names.push(format!("{inner}{name}"));
-            }
+/// The names of all files with an extension in a folder and the folders in it, with `/` between their parts.
+fn names(folder: &Path, extension: &str) -> Result<Vec<String>, FileError> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).at(folder)? {
+        let path = entry.at(folder)?.path();
+        let name = name_of(&path);
+        if path.is_dir() {
+            let inner = names(&path, extension)?;
+            files.extend(inner.into_iter().map(|file| format!("{name}/{file}")));
+        } else if path.extension().is_some_and(|own| own == extension) {
+            files.push(name);
         }
     }
-    Ok(names)
+    Ok(files)
 }

@@ -49,7 +49,7 @@ fn texts_differ_in_values_and_in_fields_of_one_alone() {
     let pairs = differing(TEXT, &other);
 
     let shown = |field: &Option<Field>| field.as_ref().map_or("-".into(), shown);
-    let data: Vec<[String; 2]> = pairs.iter().map(|(left, right)| [left, right].map(shown)).collect();
+    let data: Vec<[String; 2]> = pairs.iter().map(|(_, fields)| fields.each_ref().map(shown)).collect();
     assert_eq!(
         data,
         [["format = 2", "format = 3"], ["none = []", "-"], ["-", "more = 1"]]

@@ -1,3 +1,5 @@
+use std::fs;
+
 use proptest::prelude::*;
 use safetensors::tensor::serialize_to_file;
 
@@ -34,15 +36,15 @@ fn tensors_part_at_an_index_some_steps_away_or_in_what_they_are() {
         ],
     );
 
-    let found = differing(&left, &right).unwrap();
+    let found = differing(&[left.clone(), right]).unwrap();
 
     let fields: Vec<&str> = found.iter().map(|difference| difference.field.as_str()).collect();
     assert_eq!(fields, ["a[1, 0]", "b", "c", "d"]);
     assert_eq!(found[0].ulp, Some(3));
-    assert_eq!(found[0].left, Some(1.0.into()));
-    assert_eq!(found[1].right, Some("F32 [1, 1]".into()));
-    assert_eq!((&found[2].right, &found[3].left), (&None, &None));
-    assert!(differing(&left, &left).unwrap().is_empty());
+    assert_eq!(found[0].left.value, Some(1.0.into()));
+    assert_eq!(found[1].right.value, Some("F32 [1, 1]".into()));
+    assert_eq!((&found[2].right.value, &found[3].left.value), (&None, &None));
+    assert!(differing(&[left.clone(), left]).unwrap().is_empty());
 }
 
 #[test]
@@ -52,7 +54,7 @@ fn a_file_that_holds_no_tensors_is_named() {
     fs::write(&path, "none").unwrap();
 
     assert!(
-        differing(&path, &path)
+        differing(&[path.clone(), path])
             .unwrap_err()
             .to_string()
             .contains("x.safetensors")

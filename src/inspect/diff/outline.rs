@@ -64,8 +64,8 @@ fn member(open: &mut [(String, usize)]) -> String {
     (*members - 1).to_string()
 }
 
-/// Fields in which two texts differ, in the order of the first, then those of the second alone.
-pub(super) fn differing(left: &str, right: &str) -> Vec<(Option<Field>, Option<Field>)> {
+/// Paths of the fields in which two texts differ, in the order of the first, then those of the second alone; what each says.
+pub(super) fn differing(left: &str, right: &str) -> Vec<(String, [Option<Field>; 2])> {
     let (left, right) = (outline(left), outline(right));
     let by_path = |fields: &[Field]| -> BTreeMap<String, Field> {
         let fields = fields.iter().map(|field| (field.path.clone(), field.clone()));
@@ -76,11 +76,11 @@ pub(super) fn differing(left: &str, right: &str) -> Vec<(Option<Field>, Option<F
     for field in left {
         let other = rights.remove(&field.path);
         if other.as_ref().map(|other| &other.value) != Some(&field.value) {
-            pairs.push((Some(field), other));
+            pairs.push((field.path.clone(), [Some(field), other]));
         }
     }
     let added = right.into_iter().filter(|field| !lefts.contains_key(&field.path));
-    pairs.extend(added.map(|field| (None, Some(field))));
+    pairs.extend(added.map(|field| (field.path.clone(), [None, Some(field)])));
     pairs
 }
 
