@@ -98,6 +98,14 @@ pub(super) fn by_contribution(live: &LiveState) -> Vec<&CommittedSeed> {
     seeds
 }
 
+/// What an episode of the last round that was paid was paid for, on average; those that weigh most first.
+pub(super) fn terms_by_weight(live: &LiveState) -> Vec<(&str, f64)> {
+    let terms = live.reward_terms().into_iter().flatten();
+    let mut terms: Vec<_> = terms.map(|(name, mean)| (name.as_str(), mean.0)).collect();
+    terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    terms
+}
+
 fn commit(seed: &CommittedSeed) -> Value {
     let (at, contribution) = (&seed.at, seed.worth.contribution);
     let of_seed = json!({

@@ -242,9 +242,7 @@ fn confounders(live: &LiveState, width: usize) -> Option<String> {
 
 /// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most.
 fn reward_terms(live: &LiveState, width: usize) -> Option<String> {
-    let terms = live.reward_terms()?.iter();
-    let mut terms: Vec<(&str, f64)> = terms.map(|(name, mean)| (name.as_str(), mean.0)).collect();
-    terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let mut terms = results::terms_by_weight(live);
     let rest = terms.split_off(TERMS_SHOWN.min(terms.len()));
     let mut entries: Vec<String> = terms.iter().map(|(name, mean)| format!("{name} {mean:+.2}")).collect();
     if !rest.is_empty() {

@@ -9,9 +9,10 @@ mod texts;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::widgets::Paragraph;
+use ratatui::widgets::{Paragraph, Wrap};
 
 use super::state::ViewState;
+use parts::framed;
 
 /// Smallest terminal that it is drawn in.
 pub const SMALLEST: (u16, u16) = (80, 24);
@@ -131,14 +132,20 @@ fn all(view: &View, frame: &mut Frame, area: Rect) {
 }
 
 fn panel(view: &View, panel: Panel, frame: &mut Frame, area: Rect) {
-    match panel {
-        Panel::Envs => envs::draw(view, frame, area),
-        Panel::Policy => policy::policy(view, frame, area),
-        Panel::Rewards => policy::rewards(view, frame, area),
-        Panel::Log => texts::log(view, frame, area),
-        Panel::Info => texts::info(view, frame, area),
-        Panel::Help => texts::help(view, frame, area),
+    let (title, lines) = match panel {
+        Panel::Envs => return envs::draw(view, frame, area),
+        Panel::Policy => ("policy".into(), policy::policy(view, area)),
+        Panel::Rewards => ("reward".into(), policy::rewards(view, area)),
+        Panel::Log if view.is_filtered => (format!("log of env {}", view.env), texts::log(view, area)),
+        Panel::Log => ("log".into(), texts::log(view, area)),
+        Panel::Info => ("run".into(), texts::info(view)),
+        Panel::Help => ("keys".into(), texts::help()),
+    };
+    let mut text = Paragraph::new(lines).block(framed(&title));
+    if matches!(panel, Panel::Info | Panel::Help) {
+        text = text.wrap(Wrap { trim: false });
     }
+    frame.render_widget(text, area);
 }
 
 #[cfg(test)]

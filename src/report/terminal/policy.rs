@@ -2,28 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
 
 use super::View;
-use super::parts::{bar, curve, cut, framed, number};
+use super::parts::{bar, curve, cut, number};
+use crate::report::results;
 use crate::report::state::{DecisionPoint, ViewState};
 use crate::telemetry::{LearnerUpdate, Num};
 
 /// Width of a number with its name.
 const ENTRY: usize = 24;
 
-pub(super) fn policy(view: &View, frame: &mut Frame, area: Rect) {
+pub(super) fn policy(view: &View, area: Rect) -> Vec<Line<'static>> {
     let width = usize::from(area.width).saturating_sub(ENTRY + 3);
     let mut lines = health(view.state, width);
-    let decided = view
-        .state
-        .episodes
-        .current()
-        .into_iter()
-        .find(|trace| trace.at.env == view.env);
+    let mut current = view.state.episodes.current().into_iter();
+    let decided = current.find(|trace| trace.at.env == view.env);
     let decision = decided.and_then(|trace| trace.steps.last()?.decision.as_ref());
     if let Some(decision) = decision {
         lines.extend(thought(decision, view.env));
@@ -31,7 +26,7 @@ pub(super) fn policy(view: &View, frame: &mut Frame, area: Rect) {
     if lines.is_empty() {
         lines.push(Line::from("nothing that learns has decided yet"));
     }
-    frame.render_widget(Paragraph::new(lines).block(framed("policy")), area);
+    lines
 }
 
 /// Its numbers, each with its course over the updates.
@@ -96,7 +91,7 @@ fn thought(decision: &DecisionPoint, env: u32) -> Vec<Line<'static>> {
     lines
 }
 
-pub(super) fn rewards(view: &View, frame: &mut Frame, area: Rect) {
+pub(super) fn rewards(view: &View, area: Rect) -> Vec<Line<'static>> {
     let rounds = &view.state.live.rounds;
     let paid: Vec<f64> = rounds.iter().filter_map(|round| round.reward_mean()).collect();
     let width = usize::from(area.width);
@@ -107,20 +102,12 @@ pub(super) fn rewards(view: &View, frame: &mut Frame, area: Rect) {
             curve(&paid, width.saturating_sub(40))
         ),
     })];
-    let mut terms: Vec<(&String, f64)> = view
-        .state
-        .live
-        .reward_terms()
-        .into_iter()
-        .flatten()
-        .map(|(name, sum)| (name, sum.0))
-        .collect();
-    terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let terms = results::terms_by_weight(&view.state.live);
     let most = terms.first().map_or(1.0, |(_, sum)| sum.abs()).max(1e-9);
     lines.extend(terms.into_iter().map(|(name, sum)| {
         let length = (sum.abs() / most * width.saturating_sub(34) as f64).round().max(0.0) as usize;
         let sign = if sum < 0.0 { "-" } else { "+" };
         Line::from(format!("{:<20}{sum:>+8.2} {}", cut(name, 19), sign.repeat(length)))
     }));
-    frame.render_widget(Paragraph::new(lines).block(framed("reward")), area);
+    lines
 }

@@ -4,9 +4,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Wrap};
+use ratatui::widgets::Paragraph;
 
-use super::parts::{bar, coloured, cut, framed, number, of_severity};
+use super::parts::{bar, coloured, cut, number, of_severity};
 use super::{Panel, View};
 use crate::report::state::EpisodeTrace;
 use crate::report::words::{short_duration, signed};
@@ -120,34 +120,23 @@ pub(super) fn foot(view: &View, frame: &mut Frame, area: Rect) {
     frame.render_widget(Paragraph::new(Line::from(spans)), area);
 }
 
-pub(super) fn log(view: &View, frame: &mut Frame, area: Rect) {
+pub(super) fn log(view: &View, area: Rect) -> Vec<Line<'static>> {
     let rows = usize::from(area.height).saturating_sub(2);
-    let shown = view
-        .state
-        .log
-        .iter()
-        .filter(|line| !view.is_filtered || line.env == Some(view.env));
-    let shown: Vec<_> = shown.collect();
-    let end = shown
-        .len()
-        .saturating_sub(view.scroll.min(shown.len().saturating_sub(rows)));
+    let mut shown: Vec<_> = view.state.log.iter().collect();
+    shown.retain(|line| !view.is_filtered || line.env == Some(view.env));
+    let end = shown.len() - view.scroll.min(shown.len().saturating_sub(rows));
     let lines = shown[end.saturating_sub(rows)..end].iter().map(|line| {
         let t = line.t.to_string();
         let time = t.get(11..19).unwrap_or_default();
         let text = cut(&format!("{time} {}", line.text), area.width.saturating_sub(2).into());
         Line::styled(text, of_severity(view, line.severity))
     });
-    let title = match view.is_filtered {
-        true => format!("log of env {}", view.env),
-        false => "log".into(),
-    };
-    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(framed(&title)), area);
+    lines.collect()
 }
 
-pub(super) fn info(view: &View, frame: &mut Frame, area: Rect) {
+pub(super) fn info(view: &View) -> Vec<Line<'static>> {
     let Some(run) = &view.state.live.started else {
-        frame.render_widget(Paragraph::new("the run has not begun").block(framed("run")), area);
-        return;
+        return vec!["the run has not begun".into()];
     };
     let rows = [
         ("scenario", format!("{} ({})", run.scenario, run.scenario_hash)),
@@ -182,23 +171,11 @@ pub(super) fn info(view: &View, frame: &mut Frame, area: Rect) {
         ),
     ];
     let lines = rows.map(|(name, value)| Line::from(format!("{name:<15}{}", cut(&value, 400))));
-    frame.render_widget(
-        Paragraph::new(lines.to_vec())
-            .wrap(Wrap { trim: false })
-            .block(framed("run")),
-        area,
-    );
+    lines.into()
 }
 
-pub(super) fn help(_: &View, frame: &mut Frame, area: Rect) {
-    let lines = KEYS.map(|(key, what)| Line::from(format!("{key:<16}{what}")));
-    let mut lines = lines.to_vec();
-    lines.push(Line::from(""));
-    lines.push(Line::from(
-        "Stages: G germinated, T training, B blending, H holding, C committed; ! sick gradients.",
-    ));
-    frame.render_widget(
-        Paragraph::new(lines).wrap(Wrap { trim: false }).block(framed("keys")),
-        area,
-    );
+pub(super) fn help() -> Vec<Line<'static>> {
+    let keys = KEYS.map(|(key, what)| Line::from(format!("{key:<16}{what}")));
+    let stages = "Stages: G germinated, T training, B blending, H holding, C committed; ! sick gradients.";
+    keys.into_iter().chain(["".into(), stages.into()]).collect()
 }
