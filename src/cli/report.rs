@@ -44,7 +44,7 @@ pub fn report(options: &ReportOptions, context: &Context) -> Result<Outcome, Rej
     if options.follow {
         follow(&mut source, &output, context)?;
     }
-    if let Some(problem) = source.problem() {
+    if let Some(problem) = &source.problem {
         let message = format_args!("{problem}; the report is of the events before");
         context.printer.error(message);
     }
@@ -92,15 +92,15 @@ fn follow(source: &mut RunSource, output: &Path, context: &Context) -> Result<()
         "{} is written again and again while the run plays; Ctrl-C ends it",
         output.display()
     ));
-    let mut written = source.version();
+    let mut written = source.version;
     let mut is_played = true;
     while is_played && !stop.is_requested() {
         std::thread::sleep(LOOK);
         // Asked first: what it writes last is there once it is gone.
         is_played = source.is_played();
         source.poll();
-        if source.version() != written {
-            written = source.version();
+        if source.version != written {
+            written = source.version;
             write(output, &run_page(source, false))?;
         }
     }

@@ -207,14 +207,14 @@ async fn events(State(shelf): State<Shelf>, PathOf(name): PathOf<String>, asked:
     // Of the page that asks: what has come since it was made is news at once.
     let after = asked.query().and_then(|query| query.strip_prefix("after="));
     let seen = after.and_then(|version| version.parse().ok());
-    let seen = seen.unwrap_or_else(|| locked(&source).version());
+    let seen = seen.unwrap_or_else(|| locked(&source).version);
     let news = stream::unfold((source, seen), |(source, seen)| async move {
         loop {
             let looked = source.clone();
             let version = tokio::task::spawn_blocking(move || {
                 let mut source = locked(&looked);
                 source.poll();
-                source.version()
+                source.version
             });
             let version = version.await.ok()?;
             if version != seen {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::state::{Feed, ViewState};
+use super::state::Feed;
 use crate::health::FileError;
 use crate::keep::NetworkShelf;
 use crate::network::GrownNetwork;
@@ -12,15 +12,18 @@ use crate::record::{MANIFEST_FILE, RunEntry, SOURCE_FILE};
 
 /// A run of which pages are made.
 pub struct RunSource {
-    feed: Feed,
+    /// Its events, as far as they were read.
+    pub feed: Feed,
     /// The best network that it has kept, or why they cannot be listed.
     pub best: Result<Option<GrownNetwork>, FileError>,
     /// How it was begun, as typed; empty where that is not known.
     pub command: String,
     /// The scenario as it was written.
     pub scenario: String,
-    problem: Option<String>,
-    version: u64,
+    /// What kept some of the record from being read.
+    pub problem: Option<String>,
+    /// Grows whenever there is more to see.
+    pub version: u64,
 }
 
 impl RunSource {
@@ -59,26 +62,6 @@ impl RunSource {
             // None of files that cannot be read; `check` says why.
             self.best = NetworkShelf::of(self.feed.folder()).best();
         }
-    }
-
-    /// Its folder.
-    pub fn folder(&self) -> &Path {
-        self.feed.folder()
-    }
-
-    /// Grows whenever there is more to see.
-    pub const fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// What kept some of the record from being read.
-    pub fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
-    }
-
-    /// What was read so far.
-    pub const fn state(&self) -> &ViewState {
-        &self.feed.state
     }
 
     /// Whether more is to be expected: a process says that it plays the run.

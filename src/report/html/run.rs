@@ -13,8 +13,8 @@ use crate::telemetry::{LiveState, Num, RunState, Severity};
 
 /// The page of what has been read, whole. `is_served`: it asks for what is newer.
 pub fn run_page(run: &RunSource, is_served: bool) -> String {
-    let (state, version) = (run.state(), is_served.then_some(run.version()));
-    let name = name_of(run.folder());
+    let (state, version) = (&run.feed.state, is_served.then_some(run.version));
+    let name = name_of(run.feed.folder());
     let mut page = Page::new(format!("{name}: simic-engine"));
     page.head = Some(head(run, &name));
     if state.live.is_offline() {
@@ -60,7 +60,7 @@ pub fn run_page(run: &RunSource, is_served: bool) -> String {
 }
 
 fn head(run: &RunSource, name: &str) -> Markup {
-    let live = &run.state().live;
+    let live = &run.feed.state.live;
     let started = live.started.as_ref();
     let standing = match &live.finished {
         Some(end) => match end.status {
@@ -76,7 +76,7 @@ fn head(run: &RunSource, name: &str) -> Markup {
     };
     html! {
         p.name { (name) }
-        h1 { (verdict(run.state())) }
+        h1 { (verdict(&run.feed.state)) }
         @if live.baseline.is_some() && started.is_some_and(|run| run.policy_params.is_some() && run.n_envs > 0) {
             p.note {
                 "A host that is too small gains by anything that is added. Whether growth is what pays: "
@@ -91,11 +91,11 @@ fn head(run: &RunSource, name: &str) -> Markup {
             }
             (standing)
         }
-        @if let Some(problem) = run.problem() { p.problem { (problem) "; what follows is from the events before" } }
+        @if let Some(problem) = &run.problem { p.problem { (problem) "; what follows is from the events before" } }
         @if live.missing.events > 0 { p.problem { (live.missing.events) " events are missing in the record" } }
-        @for anomaly in run.state().anomalies.active() { p.problem { (anomaly.data.rule) ": " (anomaly.message) } }
+        @for anomaly in run.feed.state.anomalies.active() { p.problem { (anomaly.data.rule) ": " (anomaly.message) } }
         @for entry in live.confounders.entries() { p.problem { "to know: " (entry) } }
-        div.tiles { (tiles(run.state())) }
+        div.tiles { (tiles(&run.feed.state)) }
     }
 }
 
@@ -240,10 +240,10 @@ const fn severity(severity: Severity) -> &'static str {
 }
 
 fn again(run: &RunSource) -> Markup {
-    let started = run.state().live.started.as_ref();
+    let started = run.feed.state.live.started.as_ref();
     html! {
         @if !run.command.is_empty() { p { "Begun by " code { (run.command) } } }
-        p { "Again, with every default written out: " code { "simic-engine run " (run.folder().join("resolved.ron").display()) } }
+        p { "Again, with every default written out: " code { "simic-engine run " (run.feed.folder().join("resolved.ron").display()) } }
         @if let Some(started) = started {
             (table(&["what", "which"], &[], [
                 ("seed", started.seed.0.to_string()),
