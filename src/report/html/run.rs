@@ -93,7 +93,7 @@ fn head(run: &RunSource, name: &str) -> Markup {
         }
         @if let Some(problem) = &run.problem { p.problem { (problem) "; what follows is from the events before" } }
         @if live.missing.events > 0 { p.problem { (live.missing.events) " events are missing in the record" } }
-        @for anomaly in run.feed.state.anomalies.active() { p.problem { (anomaly.data.rule) ": " (anomaly.message) } }
+        @for anomaly in run.feed.state.anomalies.active() { p.problem { (anomaly.data.rule) ": " (anomaly.message()) } }
         @for entry in live.confounders.entries() { p.problem { "to know: " (entry) } }
         div.tiles { (tiles(&run.feed.state)) }
     }
@@ -205,23 +205,24 @@ fn anomalies(state: &ViewState) -> Markup {
         .iter()
         .map(|(rule, count)| vec![rule.clone(), count.to_string()]);
     let rows = found.newest().take(ANOMALIES).map(|anomaly| {
+        let (data, event) = (&anomaly.data, &anomaly.event);
         let of = [
-            anomaly.round.map(|round| format!("round {}", round + 1)),
-            anomaly.step.map(|step| format!("step {step}")),
-            anomaly.env.map(|env| format!("env {env}")),
-            anomaly.slot.map(|slot| slot.to_string()),
-            anomaly.data.head.as_ref().map(|head| format!("head {head}")),
+            event.round.map(|round| format!("round {}", round + 1)),
+            event.step.map(|step| format!("step {step}")),
+            event.env.map(|env| format!("env {env}")),
+            event.slot.map(|slot| slot.to_string()),
+            data.head.as_ref().map(|head| format!("head {head}")),
         ];
         let of: Vec<String> = of.into_iter().flatten().collect();
         let standing = if anomaly.is_active { "holds" } else { "over" };
         vec![
-            anomaly.data.rule.clone(),
-            format!("{:?}", anomaly.severity).to_lowercase(),
+            data.rule.clone(),
+            format!("{:?}", event.severity).to_lowercase(),
             of.join(", "),
             standing.to_owned(),
-            anomaly.message.clone(),
-            format!("{:.3}", anomaly.data.value.0),
-            format!("{:.3}", anomaly.data.threshold.0),
+            anomaly.message().to_owned(),
+            format!("{:.3}", data.value.0),
+            format!("{:.3}", data.threshold.0),
         ]
     });
     html! {

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::growth::SlotId;
-use crate::telemetry::{Anomaly, AnomalyState, Event, Payload, Severity};
+use crate::telemetry::{Anomaly, AnomalyState, Event, Payload};
 
 /// Anomalies that are kept once they are over.
 const KEPT: usize = 200;
@@ -13,18 +12,8 @@ const KEPT: usize = 200;
 pub struct FoundAnomaly {
     /// What its detector says.
     pub data: Anomaly,
-    /// Its detector's.
-    pub severity: Severity,
-    /// From 0; absent for one of the run as a whole.
-    pub round: Option<u32>,
-    /// Index of the env, if it is about one.
-    pub env: Option<u32>,
-    /// From 1, if it is about an env.
-    pub step: Option<u32>,
-    /// If it is about a seed.
-    pub slot: Option<SlotId>,
-    /// What is wrong, and what to do.
-    pub message: String,
+    /// The event: where it was found, what is wrong, and what to do.
+    pub event: Event,
     /// Whether it holds.
     pub is_active: bool,
 }
@@ -36,6 +25,13 @@ pub struct Anomalies {
     found: VecDeque<FoundAnomaly>,
     /// By detector: how often it has spoken.
     pub counts: BTreeMap<String, u64>,
+}
+
+impl FoundAnomaly {
+    /// What is wrong, and what to do.
+    pub fn message(&self) -> &str {
+        self.event.message.as_deref().unwrap_or_default()
+    }
 }
 
 impl Anomalies {
@@ -50,24 +46,21 @@ impl Anomalies {
                 }
                 self.found.push_back(FoundAnomaly {
                     data: anomaly.clone(),
-                    severity: event.severity,
-                    round: event.round,
-                    env: event.env,
-                    step: event.step,
-                    slot: event.slot,
-                    message: event.message.clone().unwrap_or_default(),
+                    event: event.clone(),
                     is_active: true,
                 });
             }
             Payload::Anomaly(anomaly) => {
                 let is_it = |found: &FoundAnomaly| {
-                    (&found.data.rule, found.env, found.slot, &found.data.head)
+                    (&found.data.rule, found.event.env, found.event.slot, &found.data.head)
                         == (&anomaly.rule, event.env, event.slot, &anomaly.head)
                 };
                 self.clear(is_it);
             }
             // What was found of an env ends with its episode.
-            Payload::EpisodeFinished(_) => self.clear(|found| found.env.is_some() && found.env == event.env),
+            Payload::EpisodeFinished(_) => {
+                self.clear(|found| found.event.env.is_some() && found.event.env == event.env)
+            }
             Payload::RunFinished(_) => self.clear(|_| true),
             _ => {}
         }
@@ -81,7 +74,7 @@ impl Anomalies {
     /// Those that hold, the worst first, of equals the newest.
     pub fn active(&self) -> Vec<&FoundAnomaly> {
         let mut active: Vec<&FoundAnomaly> = self.found.iter().rev().filter(|found| found.is_active).collect();
-        active.sort_by_key(|found| std::cmp::Reverse(found.severity));
+        active.sort_by_key(|found| std::cmp::Reverse(found.event.severity));
         active
     }
 

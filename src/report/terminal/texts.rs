@@ -81,13 +81,13 @@ pub(super) fn strip(view: &View, frame: &mut Frame, area: Rect) {
         (Some(message), _) => Line::styled(cut(message, area.width.into()), coloured(view, Color::LightCyan)),
         (None, None) => before(view),
         (None, Some(worst)) => {
-            let place = worst.env.map_or_else(String::new, |env| format!(" env {env}"));
+            let place = worst.event.env.map_or_else(String::new, |env| format!(" env {env}"));
             let more = match active.len() - 1 {
                 0 => String::new(),
                 more => format!("  (+{more})"),
             };
-            let text = format!("! {}{place}: {}{more}", worst.data.rule, worst.message);
-            Line::styled(cut(&text, area.width.into()), of_severity(view, worst.severity))
+            let text = format!("! {}{place}: {}{more}", worst.data.rule, worst.message());
+            Line::styled(cut(&text, area.width.into()), of_severity(view, worst.event.severity))
         }
     };
     frame.render_widget(Paragraph::new(line), area);

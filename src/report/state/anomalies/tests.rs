@@ -1,6 +1,6 @@
 use super::*;
-use crate::telemetry::Num;
 use crate::telemetry::examples::{context_at, episode_finished};
+use crate::telemetry::{Num, Severity};
 
 fn anomaly(rule: &str, state: AnomalyState) -> Anomaly {
     Anomaly {
@@ -30,7 +30,7 @@ fn after(events: impl IntoIterator<Item = Event>) -> Anomalies {
 fn active(found: &Anomalies) -> Vec<String> {
     let active = found.active().into_iter();
     active
-        .map(|found| format!("{} {:?}", found.data.rule, found.env))
+        .map(|found| format!("{} {:?}", found.data.rule, found.event.env))
         .collect()
 }
 
