@@ -125,7 +125,7 @@ impl Chart {
                             li { i class={ "swatch c" (series.colour) @if series.drawn == Drawn::Band { " of-band" } } {} (series.name) }
                         }
                     }
-                    div.plot { (self.picture()) }
+                    (self.picture())
                     (self.table())
                 }
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::chart::Chart;
-use super::page::{Page, table};
+use super::page::{Page, figure, table};
 use super::svg::{Frame, Range};
 use super::timeline::{class_of, lanes, legend, replayed, why_ended};
 use crate::growth::{LifecycleOp, PruneReason};
@@ -22,6 +22,10 @@ const SEEDS: usize = 16;
 const THREE_WORTHS: &str = "A seed has three worths: what it adds to the host as its only seed (the bars); what is lost when it alone is \
      taken out of the whole (contributes, ± standard error), which adds up to more than there is where seeds rest on each other; and its share \
      of the whole, a mean over all orders of adding them (Shapley), which adds up.";
+
+/// What the parts of an accuracy are.
+const WATERFALL: &str = "Host alone: trained with its seeds, which are off; then what each adds alone; together: what they gain, or \
+                         lose, with each other.";
 
 /// It opens on `shown`.
 pub(super) fn timeline(state: &ViewState, shown: Option<&EpisodeTrace>, page: &mut Page) -> Markup {
@@ -133,15 +137,8 @@ fn waterfall(trace: &EpisodeTrace) -> Option<Markup> {
     bars.push(("all".to_owned(), 0.0, all));
     let width = bars.len() as f64;
     let y = Range::of(bars.iter().flat_map(|(_, from, to)| [*from, *to]));
-    let mut frame = Frame::new(
-        Range {
-            low: 0.5,
-            high: width + 0.5,
-        },
-        y.padded(0.08),
-        240.0,
-        ("", "accuracy, %"),
-    );
+    let (low, high) = (0.5, width + 0.5);
+    let mut frame = Frame::new(Range { low, high }, y.padded(0.08), 240.0, ("", "accuracy, %"));
     for (place, (name, from, to)) in bars.iter().enumerate() {
         let whole = place == 0 || place + 1 == bars.len();
         let class = match () {
@@ -156,16 +153,13 @@ fn waterfall(trace: &EpisodeTrace) -> Option<Markup> {
     let rows = bars
         .iter()
         .map(|(name, from, to)| vec![name.clone(), format!("{:+.2}", to - from), format!("{to:.2}")]);
-    Some(html! {
-        figure.chart {
-            figcaption {
-                b { "From the host alone to the grown network of round " (trace.at.round + 1) ", env " (trace.at.env) "." }
-                " Host alone: trained with its seeds, which are off; then what each adds alone; together: what they gain, or lose, with each other."
-            }
-            div.plot { (frame.finish("what the host and each seed add")) }
-            (table(&["from the left"], &["points", "accuracy, %"], rows))
-        }
-    })
+    let picture = html! {
+        (frame.finish("what the host and each seed add"))
+        (table(&["from the left"], &["points", "accuracy, %"], rows))
+    };
+    let (round, env) = (trace.at.round + 1, trace.at.env);
+    let title = format!("From the host alone to the grown network of round {round}, env {env}.");
+    Some(figure(&title, WATERFALL, &picture))
 }
 
 pub(super) fn pruned(state: &ViewState) -> Markup {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::chart::Chart;
-use super::page::table;
+use super::page::{figure, table};
 use super::pictures::{Dot, scattered};
 use crate::report::results;
 use crate::report::state::{EpisodePoint, ViewState};
@@ -112,16 +112,15 @@ pub(super) fn size(state: &ViewState) -> Markup {
             format!("{:.2}x", host.committed_ratio()),
         ]
     });
-    let kept = points.len() as u64;
+    let (kept, seen) = (points.len() as u64, state.episodes.points.seen());
+    let mut about = String::from(
+        "A point for each episode, those of the last round in colour; line: those that none beats in both.",
+    );
+    if kept < seen {
+        about += &format!(" {kept} of {seen} episodes are drawn.");
+    }
     html! {
-        figure.chart {
-            figcaption {
-                b { "Accuracy against parameters, with committed seeds alone." }
-                " A point for each episode, those of the last round in colour; line: those that none beats in both."
-                @if kept < state.episodes.points.seen() { " " (kept) " of " (state.episodes.points.seen()) " episodes are drawn." }
-            }
-            (picture)
-        }
+        (figure("Accuracy against parameters, with committed seeds alone.", &about, &picture))
         (table(&["that none beats"], &["validation, %", "test, %", "parameters"], rows))
     }
 }
@@ -172,16 +171,11 @@ fn calibration(state: &ViewState) -> Markup {
     });
     let labels = ("accuracy with committed seeds alone, %", "reward of the episode");
     let picture = scattered(labels, &dots.collect::<Vec<_>>(), &[]);
-    html! {
-        figure.chart {
-            figcaption {
-                b { "What is paid against what is reached." }
-                " A point for each episode; correlation " (format!("{correlation:.2}")) "."
-                @if correlation < 0.3 { " Episodes that are paid more do not reach more: look at the terms." }
-            }
-            (picture)
-        }
+    let mut about = format!("A point for each episode; correlation {correlation:.2}.");
+    if correlation < 0.3 {
+        about += " Episodes that are paid more do not reach more: look at the terms.";
     }
+    figure("What is paid against what is reached.", &about, &picture)
 }
 
 /// Pearson's; `None` of fewer than three pairs, or where one of both does not vary.

@@ -131,6 +131,11 @@ pub fn shown(table: Table) -> Markup {
     self::table(texts, numbers, rows)
 }
 
+/// What a picture shows, in a few words and in a sentence, above it.
+pub fn figure(title: &str, about: &str, picture: &Markup) -> Markup {
+    html! { figure.chart { figcaption { b { (title) } " " (about) } (picture) } }
+}
+
 /// A number that stands out, and what it is.
 pub fn tile(value: &str, meaning: &str) -> Markup {
     html! { div.tile { b { (value) } span { (meaning) } } }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::chart::COLOURS;
+use super::page::figure;
 use super::svg::{Frame, Range};
 
 /// Height of a row with an interval.
@@ -37,12 +38,8 @@ pub fn forest(title: &str, about: &str, label: &str, spreads: &[Spread]) -> Mark
         frame.point((*value, row), "c0", &format!("{name}: {value:+.2}"));
         frame.row_name(row, name);
     }
-    html! {
-        figure.chart {
-            figcaption { b { (title) } " " (about) " What touches 0 is not told from luck." }
-            div.plot { (frame.finish(title)) }
-        }
-    }
+    let about = format!("{about} What touches 0 is not told from luck.");
+    figure(title, &about, &frame.finish(title))
 }
 
 /// Something that reached an accuracy at a cost.
@@ -63,29 +60,20 @@ pub fn scatter(label: &str, about: &str, groups: &[&str], points: &[Point]) -> M
         return html! {};
     }
     let dots = points.iter().map(|point| {
-        let colour = groups
-            .iter()
-            .position(|known| *known == point.group)
-            .unwrap_or_default()
-            % COLOURS;
+        let colour = groups.iter().position(|known| *known == point.group);
         Dot {
             at: (point.cost, point.accuracy),
-            class: format!("c{colour}"),
+            class: format!("c{}", colour.unwrap_or_default() % COLOURS),
             title: format!("{}: {:.1} % at {:.2}", point.name, point.accuracy, point.cost),
         }
     });
     let best = front(points.iter().map(|point| (point.cost, point.accuracy)).collect());
-    let picture = scattered((label, "accuracy, %"), &dots.collect::<Vec<_>>(), &best);
-    html! {
-        figure.chart {
-            figcaption {
-                b { "Accuracy against " (label) "." }
-                " " (about) " Line: what none beats in both."
-            }
-            ul.legend { @for (place, group) in groups.iter().enumerate() { li { i class={ "swatch c" (place % COLOURS) } {} (group) } } }
-            (picture)
-        }
-    }
+    let picture = html! {
+        ul.legend { @for (place, group) in groups.iter().enumerate() { li { i class={ "swatch c" (place % COLOURS) } {} (group) } } }
+        (scattered((label, "accuracy, %"), &dots.collect::<Vec<_>>(), &best))
+    };
+    let about = format!("{about} Line: what none beats in both.");
+    figure(&format!("Accuracy against {label}."), &about, &picture)
 }
 
 /// A dot of a picture.
@@ -108,7 +96,7 @@ pub fn scattered(labels: (&str, &str), dots: &[Dot], line: &[(f64, f64)]) -> Mar
     for Dot { at, class, title } in dots {
         frame.point(*at, class, title);
     }
-    html! { div.plot { (frame.finish(&format!("{} against {}", labels.1, labels.0))) } }
+    frame.finish(&format!("{} against {}", labels.1, labels.0))
 }
 
 /// The points that none beats in both, by rising cost.

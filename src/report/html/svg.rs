@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use maud::{Markup, PreEscaped};
+use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 
 /// Width of a picture, in units of its own; it is shown as wide as its column.
@@ -97,12 +97,8 @@ pub struct Frame {
 impl Frame {
     /// An empty one with axes.
     pub fn new(x: Range, y: Range, height: f64, labels: (&str, &str)) -> Self {
-        let mut frame = Self {
-            x,
-            y,
-            height,
-            body: String::new(),
-        };
+        let body = String::new();
+        let mut frame = Self { x, y, height, body };
         frame.axes(labels);
         frame
     }
@@ -260,7 +256,7 @@ impl Frame {
 
     /// The picture; `title` is what a screen reader says.
     pub fn finish(self, title: &str) -> Markup {
-        picture(self.height, title, &self.body)
+        html! { div.plot { (picture(self.height, title, &self.body)) } }
     }
 }
 
