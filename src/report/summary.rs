@@ -166,7 +166,6 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
         .collect();
     columns.extend(&own);
     columns.extend(["germinated", "committed", "pruned", "rollbacks"]);
-    let mut table = Table::new(&[], &columns);
     let skipped = rounds.len().saturating_sub(ROUNDS_SHOWN);
     let head = if skipped > 0 { ROUNDS_SHOWN / 2 } else { 0 };
     let row = |round: &RoundResult| {
@@ -185,12 +184,10 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
         ]);
         cells
     };
-    rounds[..head].iter().for_each(|round| table.push(row(round)));
-    if skipped > 0 {
-        table.push(vec!["…".into()]);
-    }
-    rounds[head + skipped..].iter().for_each(|round| table.push(row(round)));
-    let text = table.render_within(width, &[]);
+    let gap = (skipped > 0).then(|| vec!["…".into()]);
+    let rows = rounds[..head].iter().map(row).chain(gap);
+    let rows = rows.chain(rounds[head + skipped..].iter().map(row));
+    let text = Table::of(&[], &columns, rows).render_within(width, &[]);
     let meaning = match is_text {
         true => "share of validation tokens predicted in the last step; perplexity: exp of the mean loss",
         false => "validation accuracy of the envs in the last step",

@@ -65,23 +65,26 @@ fn parts(parts: &[PartSurvey]) -> Table {
 
 fn classes(survey: &Survey) -> Table {
     let parts: Vec<&str> = survey.parts.iter().map(|part| part.part).collect();
-    let mut table = Table::new(&["class", "name"], &parts);
     let row = |label: String, name: &str, counts: Vec<usize>| -> Vec<String> {
         let counts = counts.iter().map(usize::to_string);
         [label, name.into()].into_iter().chain(counts).collect()
     };
-    if survey.classes.len() <= LISTED {
-        for class in &survey.classes {
+    let rows: Vec<_> = if survey.classes.len() <= LISTED {
+        let named = survey.classes.iter().map(|class| {
             let name = visible(class.name.as_deref().unwrap_or_default(), usize::MAX);
-            table.push(row(class.label.to_string(), &name, class.images.clone()));
-        }
+            row(class.label.to_string(), &name, class.images.clone())
+        });
+        named.collect()
     } else {
         let counts = |part: usize| survey.classes.iter().map(move |class| class.images[part]);
         let rarest = (0..parts.len()).filter_map(|part| counts(part).min());
         let commonest = (0..parts.len()).filter_map(|part| counts(part).max());
-        table.push(row("rarest".into(), "", rarest.collect()));
-        table.push(row("commonest".into(), "", commonest.collect()));
-    }
+        vec![
+            row("rarest".into(), "", rarest.collect()),
+            row("commonest".into(), "", commonest.collect()),
+        ]
+    };
+    let table = Table::of(&["class", "name"], &parts, rows);
     if survey.classes.iter().any(|class| class.name.is_some()) {
         table
     } else {

@@ -16,26 +16,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows: columns of texts, aligned to the left, then those of numbers, aligned to the right.
-    pub fn new(texts: &[&str], numbers: &[&str]) -> Self {
-        Self {
-            head: texts.iter().chain(numbers).map(ToString::to_string).collect(),
-            texts: texts.len(),
-            rows: Vec::new(),
-        }
-    }
-
-    /// A table of these rows.
+    /// A table of these rows: columns of texts, aligned to the left, then those of numbers, aligned to the right. Cells left out
+    /// at the end of a row are empty.
     pub fn of(texts: &[&str], numbers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
-        let mut table = Self::new(texts, numbers);
-        rows.into_iter().for_each(|row| table.push(row));
-        table
-    }
-
-    /// Cells left out at the end are empty.
-    pub fn push(&mut self, mut row: Vec<String>) {
-        row.resize(self.head.len(), String::new());
-        self.rows.push(row);
+        let head: Vec<String> = texts.iter().chain(numbers).map(ToString::to_string).collect();
+        let mut rows: Vec<_> = rows.into_iter().collect();
+        rows.iter_mut().for_each(|row| row.resize(head.len(), String::new()));
+        let texts = texts.len();
+        Self { head, texts, rows }
     }
 
     /// The table in lines of at most `width` characters: columns of those headed as in `droppable` go, in this order, as

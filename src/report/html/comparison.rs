@@ -163,12 +163,11 @@ fn scores(tables: Vec<(String, Table)>) -> Markup {
 fn differences(comparison: &MethodComparison, tables: Vec<(String, Table)>) -> Markup {
     let spreads = comparison.differences.iter().map(|difference| Spread {
         name: format!("{}: {}", pair(difference), verdict_words(difference.verdict)),
-        value: difference.iqm.value,
-        ends: difference.iqm.interval.map(|interval| [interval.low, interval.high]),
+        estimate: difference.iqm,
     });
     html! {
         @if comparison.differences.is_empty() { p { "There is one method." } } @else {
-            (forest("Differences with their intervals.", "95 %, over trainings.", "difference of IQMs", &spreads.collect::<Vec<_>>()))
+            (forest("Differences with their intervals.", "95 %, over trainings.", "difference of IQMs", spreads))
             (scoped(tables))
         }
     }
@@ -197,7 +196,7 @@ fn costs(
         })
     });
     let about = "A point for each training, its last round.";
-    scatter(label, about, methods, &points.collect::<Vec<_>>())
+    scatter(label, about, methods, points)
 }
 
 fn list(listed: &[ListedTraining]) -> Markup {

@@ -78,24 +78,14 @@ fn verdict(differences: &[Difference]) -> String {
 
 fn differences(differences: &[Difference]) -> Markup {
     let spreads = differences.iter().map(|pair| {
-        let mean = pair.accuracy.difference.mean;
+        let (policy, opponent, verdict) = (&pair.policy, &pair.baseline, verdict_words(Some(pair.verdict)));
         Spread {
-            name: format!(
-                "{} - {}: {}",
-                pair.policy,
-                pair.baseline,
-                verdict_words(Some(pair.verdict))
-            ),
-            value: mean.value,
-            ends: mean.interval.map(|interval| [interval.low, interval.high]),
+            name: format!("{policy} - {opponent}: {verdict}"),
+            estimate: pair.accuracy.difference.mean,
         }
     });
     let about = "Policy less opponent, mean over the episodes, with 95 % intervals over episodes.";
-    html! {
-        @if !differences.is_empty() {
-            (forest("Differences of accuracy.", about, "points of accuracy", &spreads.collect::<Vec<_>>()))
-        }
-    }
+    forest("Differences of accuracy.", about, "points of accuracy", spreads)
 }
 
 fn growth(evaluation: &Evaluation) -> Markup {
@@ -111,23 +101,21 @@ fn growth(evaluation: &Evaluation) -> Markup {
 fn costs(evaluation: &Evaluation) -> Markup {
     let players = &evaluation.comparison.players;
     let names: Vec<&str> = players.iter().map(|player| player.name.as_str()).collect();
-    let points = |of: &dyn Fn(&ControllerSummary) -> Option<f64>| -> Vec<Point> {
-        let points = players.iter().filter_map(|player| {
+    let points = |of: fn(&ControllerSummary) -> Option<f64>| {
+        players.iter().filter_map(move |player| {
             Some(Point {
                 group: &player.name,
                 name: player.name.clone(),
                 cost: of(player)?,
                 accuracy: player.accuracy.mean.value,
             })
-        });
-        points.collect()
+        })
     };
     let about = "Means over the episodes of a player.";
-    let ratio = |player: &ControllerSummary| Some(player.param_ratio.mean.value);
     html! {
         div.grid {
-            (scatter("parameters over the host's", about, &names, &points(&ratio)))
-            (scatter("multiply-accumulates, billions", about, &names, &points(&|player| player.gmacs)))
+            (scatter("parameters over the host's", about, &names, points(|player| Some(player.param_ratio.mean.value))))
+            (scatter("multiply-accumulates, billions", about, &names, points(|player| player.gmacs)))
         }
         @if let Some(costs) = cost_table(evaluation) { (shown(costs)) }
     }

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use super::network::network;
 use super::page::{Page, shown, tile};
 use super::pictures::{Point, Spread, forest, scatter};
+use crate::compare::{Estimate, Interval};
 use crate::grow::{Growth, Row};
 use crate::report::grown::{capitalised, growth_tables};
 
@@ -28,16 +29,15 @@ pub fn growth_page(growth: &Growth) -> String {
     });
     let spreads = growth.rows.iter().filter_map(|row| {
         let ahead = row.grown_ahead?;
-        Some(Spread {
-            name: format!("grown - {}", row.name),
-            value: ahead.mean,
-            ends: Some([ahead.low, ahead.high]),
-        })
+        let (value, low, high) = (ahead.mean, ahead.low, ahead.high);
+        let interval = Some(Interval { low, high });
+        let name = format!("grown - {}", row.name);
+        let estimate = Estimate { value, interval };
+        Some(Spread { name, estimate })
     });
-    let spreads: Vec<Spread> = spreads.collect();
     let about = "On the same samples of the test part, with 95 % intervals over them.";
     let body = html! {
-        @if !spreads.is_empty() { (forest("How far the grown network is ahead.", about, "points of the test part", &spreads)) }
+        (forest("How far the grown network is ahead.", about, "points of the test part", spreads))
         (tables(&growth.rows))
     };
     page.section("better", "Is it better?", body);
@@ -49,7 +49,7 @@ pub fn growth_page(growth: &Growth) -> String {
         cost: row.parameters as f64,
         accuracy: row.test.mean,
     });
-    let body = scatter("parameters", "Of the test part.", &names, &points.collect::<Vec<_>>());
+    let body = scatter("parameters", "Of the test part.", &names, points);
     page.section("size", "Is it worth its size?", body);
     if !growth.tried.is_empty() {
         page.section("tried", "What was grown?", tables(&growth.tried));

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::chart::COLOURS;
 use super::page::figure;
 use super::svg::{Frame, Range};
+use crate::compare::{Estimate, Interval};
 
 /// Height of a row with an interval.
 const ROW: f64 = 34.0;
@@ -13,16 +14,20 @@ const ROW: f64 = 34.0;
 pub struct Spread {
     /// Whose, and what may be said of it.
     pub name: String,
-    /// Estimated.
-    pub value: f64,
-    /// Ends of its interval.
-    pub ends: Option<[f64; 2]>,
+    /// What it is, with its interval.
+    pub estimate: Estimate,
 }
 
-/// Differences as intervals around 0, in the order of `spreads`.
-pub fn forest(title: &str, about: &str, label: &str, spreads: &[Spread]) -> Markup {
-    let ends = spreads.iter().flat_map(|spread| spread.ends).flatten();
-    let x = Range::of(ends.chain(spreads.iter().map(|spread| spread.value)).chain([0.0])).padded(0.05);
+/// Differences as intervals around 0, in the order of `spreads`; nothing without any.
+pub fn forest(title: &str, about: &str, label: &str, spreads: impl IntoIterator<Item = Spread>) -> Markup {
+    let spreads: Vec<Spread> = spreads.into_iter().collect();
+    if spreads.is_empty() {
+        return html! {};
+    }
+    let estimates = spreads.iter().map(|spread| spread.estimate);
+    let ends = estimates.clone().filter_map(|estimate| estimate.interval);
+    let ends = ends.flat_map(|interval| [interval.low, interval.high]);
+    let x = Range::of(ends.chain(estimates.map(|estimate| estimate.value)).chain([0.0])).padded(0.05);
     let count = spreads.len() as f64;
     let y = Range {
         low: 0.5,
@@ -30,12 +35,13 @@ pub fn forest(title: &str, about: &str, label: &str, spreads: &[Spread]) -> Mark
     };
     let mut frame = Frame::new(x, y, 50.0 + ROW * count, (label, ""));
     frame.line([(0.0, 0.5), (0.0, count + 0.5)].into_iter(), "faint");
-    for (place, Spread { name, value, ends }) in spreads.iter().enumerate() {
+    for (place, Spread { name, estimate }) in spreads.iter().enumerate() {
         let row = count - place as f64 - 0.2;
-        if let Some([low, high]) = *ends {
+        let value = estimate.value;
+        if let Some(Interval { low, high }) = estimate.interval {
             frame.line([(low, row), (high, row)].into_iter(), "c0");
         }
-        frame.point((*value, row), "c0", &format!("{name}: {value:+.2}"));
+        frame.point((value, row), "c0", &format!("{name}: {value:+.2}"));
         frame.row_name(row, name);
     }
     let about = format!("{about} What touches 0 is not told from luck.");
@@ -55,7 +61,8 @@ pub struct Point<'a> {
 }
 
 /// Accuracy against what it costs, coloured by group in the order of `groups`, with the front; nothing without points.
-pub fn scatter(label: &str, about: &str, groups: &[&str], points: &[Point]) -> Markup {
+pub fn scatter<'a>(label: &str, about: &str, groups: &[&str], points: impl IntoIterator<Item = Point<'a>>) -> Markup {
+    let points: Vec<Point> = points.into_iter().collect();
     if points.is_empty() {
         return html! {};
     }

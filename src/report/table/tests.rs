@@ -1,9 +1,8 @@
 use super::*;
 
 fn table() -> Table {
-    let mut table = Table::new(&["run", "scenario"], &["size"]);
-    table.push(vec!["20260101-100000".into(), "quickstart".into(), "12345".into()]);
-    table
+    let row = ["20260101-100000", "quickstart", "12345"].map(String::from);
+    Table::of(&["run", "scenario"], &["size"], [row.into()])
 }
 
 #[test]
