@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::words::{signed, worth};
 use crate::compare::statistics::mean_and_interval;
 use crate::telemetry::{CommittedSeed, EpisodeResult, LiveState, RoundResult, statistics};
 
@@ -26,6 +27,13 @@ pub(super) struct Average {
     pub rounds: usize,
     /// Mean of parameters over the host's.
     pub param_ratio: f64,
+}
+
+impl Average {
+    /// `61.25 ± 0.50 %`
+    pub fn words(&self, decimals: usize) -> String {
+        format!("{:.decimals$} ± {:.decimals$} %", self.accuracy, self.half_width)
+    }
 }
 
 /// The results of a run, from the state that its events fold into. Accuracies are in percent, differences in points; rounds and
@@ -104,6 +112,20 @@ pub(super) fn terms_by_weight(live: &LiveState) -> Vec<(&str, f64)> {
     let mut terms: Vec<_> = terms.map(|(name, mean)| (name.as_str(), mean.0)).collect();
     terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
     terms
+}
+
+/// A committed seed in tables: blueprint, id, round, env, step, parameters, what it contributes, and its Shapley value.
+pub(super) fn seed_cells(seed: &CommittedSeed) -> [String; 8] {
+    [
+        seed.data.blueprint.clone(),
+        seed.seed_id.clone(),
+        (seed.at.round + 1).to_string(),
+        seed.at.env.to_string(),
+        seed.at.step.to_string(),
+        seed.data.params_added.to_string(),
+        worth(seed.worth.contribution),
+        signed(seed.worth.shapley, 2),
+    ]
 }
 
 fn commit(seed: &CommittedSeed) -> Value {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::results::{self, Average, Learning};
+use super::results::{self, Learning};
 use super::table::Table;
-use super::words::{filled, number, signed, worth, wrapped};
+use super::words::{filled, number, signed, wrapped};
 use crate::run::size;
 use crate::telemetry::{Fallbacks, LiveState, RoundResult};
 use uncommitted::uncommitted;
@@ -87,12 +87,11 @@ fn result(live: &LiveState, width: usize) -> Option<String> {
     let best = live.best_episode()?;
     let has_grown = !live.committed.is_empty();
     let how = ["without a committed seed", "with committed seeds alone"][usize::from(has_grown)];
-    let interval = |of: &Average| format!("{:.2} ± {:.2} %", of.accuracy, of.half_width);
     let reached = match results::average(live) {
         Some(average) => format!(
             "{} {how}, at {:.2}x the host's parameters: validation, mean and its 95 % interval (t) over the last {} hosts of this \
              training; another seed may differ by more",
-            interval(&average),
+            average.words(2),
             average.param_ratio,
             average.hosts
         ),
@@ -103,7 +102,7 @@ fn result(live: &LiveState, width: usize) -> Option<String> {
     let has_other = has_grown || live.seed_ends.germinated > 0;
     if let Some(still) = live.baseline.as_ref().filter(|_| has_other) {
         let (alone, hosts) = match results::alone(live) {
-            Some(alone) => (interval(&alone), format!("{} hosts", alone.hosts)),
+            Some(alone) => (alone.words(2), format!("{} hosts", alone.hosts)),
             None => (format!("{:.2} %", still.val_accuracy.0), "a single host".into()),
         };
         let told = format!("{alone}: {hosts} trained for as long without seeds");
@@ -310,16 +309,8 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
     }
     let by_contribution = results::by_contribution(live);
     let rows = by_contribution.iter().take(SEEDS_SHOWN).map(|seed| {
-        vec![
-            seed.seed_id.clone(),
-            seed.data.blueprint.clone(),
-            seed.at.env.to_string(),
-            (seed.at.round + 1).to_string(),
-            seed.at.step.to_string(),
-            seed.data.params_added.to_string(),
-            worth(seed.worth.contribution),
-            signed(seed.worth.shapley, 2),
-        ]
+        let [blueprint, id, round, env, step, params, contributes, shapley] = results::seed_cells(seed);
+        vec![id, blueprint, env, round, step, params, contributes, shapley]
     });
     let numbers = ["env", "round", "step", "params", "contributes", "Shapley"];
     let mut text = Table::of(&["committed seed", "blueprint"], &numbers, rows).render_within(width, &[]);

@@ -77,18 +77,10 @@ pub(super) fn timeline(state: &ViewState, shown: Option<&EpisodeTrace>, page: &m
 /// `shown`: the episode of which the parts of the accuracy are drawn.
 pub(super) fn worth(state: &ViewState, shown: Option<&EpisodeTrace>) -> Markup {
     let seeds = results::by_contribution(&state.live);
-    let rows = seeds.iter().take(SEEDS).map(|seed| {
-        vec![
-            seed.data.blueprint.clone(),
-            seed.seed_id.clone(),
-            (seed.at.round + 1).to_string(),
-            seed.at.env.to_string(),
-            seed.at.step.to_string(),
-            seed.data.params_added.to_string(),
-            words::worth(seed.worth.contribution),
-            signed(seed.worth.shapley, 2),
-        ]
-    });
+    let rows = seeds
+        .iter()
+        .take(SEEDS)
+        .map(|seed| Vec::from(results::seed_cells(seed)));
     let planted = state.choices.planted.iter().map(|((slot, blueprint), planted)| {
         vec![
             slot.to_string(),

@@ -111,8 +111,7 @@ fn verdict(state: &ViewState) -> String {
     let Some(average) = results::average(live) else {
         return "No episode has ended yet.".into();
     };
-    let (accuracy, half_width) = (average.accuracy, average.half_width);
-    let reached = format!("{accuracy:.1} ± {half_width:.1} % with committed seeds alone");
+    let reached = format!("{} with committed seeds alone", average.words(1));
     let has_grown = live.best_episode().is_some_and(|best| best.has_committed());
     match never_grown(live) {
         _ if live.committed.is_empty() => "Nothing was committed: the hosts are as they began.".into(),
@@ -126,10 +125,7 @@ fn verdict(state: &ViewState) -> String {
 fn never_grown(live: &LiveState) -> Option<(String, String)> {
     let best = live.baseline.as_ref()?.val_accuracy.0;
     Some(match results::alone(live) {
-        Some(alone) => (
-            format!("{:.1} ± {:.1} %", alone.accuracy, alone.half_width),
-            format!("{} hosts that never grew have", alone.hosts),
-        ),
+        Some(alone) => (alone.words(1), format!("{} hosts that never grew have", alone.hosts)),
         None => (format!("{best:.1} %"), "the host that never grew has".into()),
     })
 }
@@ -147,7 +143,7 @@ fn tiles(state: &ViewState) -> Markup {
     html! {
         @if let Some(average) = average {
             (tile(
-                &format!("{:.1} ± {:.1} %", average.accuracy, average.half_width),
+                &average.words(1),
                 &format!("mean of {} hosts, last {} rounds, 95 %", average.hosts, average.rounds),
             ))
         }

@@ -216,13 +216,9 @@ fn describe(seed: &SeedLife) -> String {
 pub fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
     let column = |of: &dyn Fn(&StepPoint) -> f64| shortened(&trace.steps.iter().map(of).collect::<Vec<f64>>());
     let of_slots = slots.iter().map(|slot| {
-        let seeds = trace
-            .steps
-            .iter()
-            .map(|step| step.seeds.iter().find(|seed| seed.slot == *slot));
-        let stages = seeds
-            .clone()
-            .map(|seed| seed.map(|seed| seed.stage.name().to_lowercase()));
+        let seeds = trace.steps.iter().map(|step| step.seed_in(*slot));
+        let stages = seeds.clone();
+        let stages = stages.map(|seed| seed.map(|seed| seed.stage.name().to_lowercase()));
         let alphas = seeds.map(|seed| seed.map(|seed| (f64::from(seed.alpha) * 1000.0).round() / 1000.0));
         let lives = trace.seeds.iter().filter(|seed| seed.slot == *slot);
         let lives = lives.map(|seed| json!([seed.at.step, seed.planted.blueprint]));

@@ -92,6 +92,13 @@ pub struct StepPoint {
     pub decision: Option<DecisionPoint>,
 }
 
+impl StepPoint {
+    /// What stood in `slot`.
+    pub fn seed_in(&self, slot: SlotId) -> Option<&SeedPoint> {
+        self.seeds.iter().find(|seed| seed.slot == slot)
+    }
+}
+
 /// What happened to the env as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {

@@ -97,7 +97,7 @@ fn slot_cell(view: &View, trace: &EpisodeTrace, slot: SlotId, width: u16) -> Cel
         return Cell::from("·");
     };
     let last = trace.steps.last();
-    let point = last.and_then(|step| step.seeds.iter().find(|seed| seed.slot == slot));
+    let point = last.and_then(|step| step.seed_in(slot));
     let stage = point.map_or_else(|| seed.last_stage(), |point| point.stage);
     let alpha = point.map_or_else(String::new, |point| format!("{:>4.0}%", 100.0 * point.alpha));
     let sick = if point.is_some_and(|point| point.is_unhealthy) {
@@ -115,7 +115,7 @@ fn chosen(view: &View, trace: &EpisodeTrace, slots: &[SlotId], frame: &mut Frame
     let lane = usize::from(area.width).saturating_sub(58);
     let lines = slots.iter().map(|slot| {
         let mut spans = vec![Span::from(format!("{:<6}", slot.to_string()))];
-        let point = last.and_then(|step| step.seeds.iter().find(|seed| seed.slot == *slot));
+        let point = last.and_then(|step| step.seed_in(*slot));
         match trace.seed_in(*slot) {
             None => spans.push(Span::from(format!("{:<49}", "empty"))),
             Some(seed) => {
@@ -149,14 +149,10 @@ fn chosen(view: &View, trace: &EpisodeTrace, slots: &[SlotId], frame: &mut Frame
 fn course(view: &View, trace: &EpisodeTrace, slot: SlotId, width: usize) -> Vec<Span<'static>> {
     let steps = trace.steps.len();
     let columns = width.min(steps);
-    let stages = (0..columns).map(|column| {
-        let step = &trace.steps[column * steps / columns];
-        step.seeds
-            .iter()
-            .find(|seed| seed.slot == slot)
-            .map_or(SeedStage::Dormant, |seed| seed.stage)
+    let spans = (0..columns).map(|column| {
+        let seed = trace.steps[column * steps / columns].seed_in(slot);
+        let stage = seed.map_or(SeedStage::Dormant, |seed| seed.stage);
+        Span::styled(letter(stage).to_string(), of_stage(view, stage))
     });
-    stages
-        .map(|stage| Span::styled(letter(stage).to_string(), of_stage(view, stage)))
-        .collect()
+    spans.collect()
 }
