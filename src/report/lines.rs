@@ -95,23 +95,14 @@ fn aligned(cells: &[String; COLUMNS.len()], live: &LiveState) -> String {
 
 /// What happened, behind round (from 1), step, env and seed; `None` for rows that come every step.
 pub fn event_line(event: &Event) -> Option<String> {
-    let mut message = event
-        .message
-        .as_deref()
-        .map(|message| format!(" ({message})"))
-        .unwrap_or_default();
+    let told = event.message.as_deref();
+    let mut message = told.map_or_else(String::new, |message| format!(" ({message})"));
     let what = match &event.payload {
         Payload::Anomaly(anomaly) => {
-            let of = event
-                .slot
-                .filter(|_| event.seed_id.is_none())
-                .map(|slot| slot.to_string());
-            let of = of
-                .or(anomaly.head.clone())
-                .map(|part| format!(" {part}"))
-                .unwrap_or_default();
-            message = format!(": {}", event.message.as_deref().unwrap_or_default());
-            format!("{}{of}", anomaly.rule)
+            let slot = event.slot.filter(|_| event.seed_id.is_none());
+            let of = slot.map(|slot| slot.to_string()).or(anomaly.head.clone());
+            message = format!(": {}", told.unwrap_or_default());
+            format!("{}{}", anomaly.rule, of.map_or_else(String::new, |of| format!(" {of}")))
         }
         Payload::SeedGerminated(seed) => format!("germinated {}", seed.blueprint),
         Payload::SeedStageChanged(seed) => format!("{} -> {}", seed.from, seed.to),
@@ -154,21 +145,16 @@ pub fn event_line(event: &Event) -> Option<String> {
         Payload::CheckpointLoaded(checkpoint) => format!("resumed from {}", checkpoint.path),
         _ => return None,
     };
-    let place = [
+    let is_anomaly = matches!(event.payload, Payload::Anomaly(_));
+    let before = [
+        is_anomaly.then(|| format!("{}: ", event.severity.name())),
         event.round.map(|round| format!("round {} ", round + 1)),
         event.step.map(|step| format!("step {step} ")),
         event.env.map(|env| format!("env {env} ")),
+        event.seed_id.as_ref().map(|seed_id| format!("{seed_id} ")),
     ];
-    let place: String = place.into_iter().flatten().collect();
-    let seed = event
-        .seed_id
-        .as_ref()
-        .map_or_else(String::new, |seed_id| format!("{seed_id} "));
-    let severity = match &event.payload {
-        Payload::Anomaly(_) => format!("{}: ", event.severity.name()),
-        _ => String::new(),
-    };
-    Some(format!("{severity}{place}{seed}{what}{message}"))
+    let before: String = before.into_iter().flatten().collect();
+    Some(format!("{before}{what}{message}"))
 }
 
 fn run_line(run: &RunStarted) -> String {

@@ -61,16 +61,14 @@ impl ViewState {
         self.episodes.apply(event);
         self.choices.apply(event);
         self.anomalies.apply(event);
-        match &event.payload {
-            Payload::EpisodeFinished(_) => {
-                let ended = event.env.and_then(|env| self.episodes.playing.get(&env));
-                if let Some(trace) = ended {
+        match (&event.payload, event.env) {
+            (Payload::EpisodeFinished(_), Some(env)) => {
+                if let Some(trace) = self.episodes.playing.get(&env) {
                     self.choices.take(trace);
                 }
             }
-            Payload::LearnerUpdate(update) => {
-                let round = event.round.unwrap_or_default();
-                self.updates.push((round, update.clone()));
+            (Payload::LearnerUpdate(update), _) => {
+                self.updates.push((event.round.unwrap_or_default(), update.clone()));
             }
             _ => {}
         }

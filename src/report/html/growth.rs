@@ -88,7 +88,7 @@ pub(super) fn worth(state: &ViewState, shown: Option<&EpisodeTrace>) -> Markup {
             planted.germinated.to_string(),
             planted.committed.to_string(),
             signed(planted.contribution(), 2),
-            planted.pruned.values().sum::<u64>().to_string(),
+            planted.pruned.to_string(),
         ]
     });
     html! {

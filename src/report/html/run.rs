@@ -11,7 +11,7 @@ use crate::report::results;
 use crate::report::source::RunSource;
 use crate::report::state::ViewState;
 use crate::report::words::number;
-use crate::telemetry::{LiveState, Num, RunState, Severity};
+use crate::telemetry::{LiveState, Num, RoundResult, RunState, Severity};
 
 /// The page of what has been read, whole. `is_served`: it asks for what is newer.
 pub fn run_page(run: &RunSource, is_served: bool) -> String {
@@ -134,11 +134,8 @@ fn tiles(state: &ViewState) -> Markup {
     let live = &state.live;
     let average = results::average(live);
     let best = live.best_episode();
-    let committed = live
-        .rounds
-        .iter()
-        .map(|round| f64::from(round.data.growth.committed))
-        .sum::<f64>();
+    let rounds = live.rounds.iter();
+    let committed: f64 = rounds.map(|round| f64::from(round.data.growth.committed)).sum();
     let episodes = live.episodes_done.max(1) as f64;
     html! {
         @if let Some(average) = average {
@@ -164,13 +161,14 @@ fn tiles(state: &ViewState) -> Markup {
 
 fn faults(state: &ViewState) -> Markup {
     let live = &state.live;
-    let failed: u32 = live.rounds.iter().map(|round| round.data.episodes_failed).sum();
-    let rollbacks: u32 = live.rounds.iter().map(|round| round.rollbacks).sum();
-    let alarms: u32 = live.rounds.iter().map(|round| round.data.governor.anomalies).sum();
+    let sum = |of: fn(&RoundResult) -> u32| live.rounds.iter().map(|round| u64::from(of(round))).sum::<u64>();
     let rows = [
-        ("losses that were not healthy", u64::from(alarms)),
-        ("rollbacks", u64::from(rollbacks)),
-        ("envs that failed", u64::from(failed)),
+        (
+            "losses that were not healthy",
+            sum(|round| round.data.governor.anomalies),
+        ),
+        ("rollbacks", sum(|round| round.rollbacks)),
+        ("envs that failed", sum(|round| round.data.episodes_failed)),
         ("policy updates that were due and not performed", live.skipped_updates),
         ("events missing in the record", live.missing.events),
     ];
@@ -198,10 +196,8 @@ fn anomalies(state: &ViewState) -> Markup {
     if found.counts.is_empty() {
         return html! { p { "No detector has spoken." } };
     }
-    let counts = found
-        .counts
-        .iter()
-        .map(|(rule, count)| vec![rule.clone(), count.to_string()]);
+    let counts = found.counts.iter();
+    let counts = counts.map(|(rule, count)| vec![rule.clone(), count.to_string()]);
     let rows = found.newest().take(ANOMALIES).map(|anomaly| {
         let (data, event) = (&anomaly.data, &anomaly.event);
         let of = [

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::trace::{DecisionPoint, EpisodeTrace};
-use crate::growth::{LifecycleOp, PruneReason, SlotId};
+use crate::growth::{LifecycleOp, SlotId};
 use crate::report::thinned::Thinned;
 use crate::telemetry::{EnvContext, Event, Payload, SeedEnd, SeedLife};
 
@@ -25,8 +25,8 @@ pub struct Planted {
     pub germinated: u64,
     /// Seeds committed.
     pub committed: u64,
-    /// Why the others were removed.
-    pub pruned: BTreeMap<PruneReason, u64>,
+    /// Seeds that were removed.
+    pub pruned: u64,
     /// Of the committed seeds that were measured: their number and the sum of their contributions, points.
     pub contributions: (u64, f64),
 }
@@ -59,11 +59,8 @@ impl Choices {
         match (&event.payload, event.step) {
             (Payload::Decision(decision), Some(step)) => {
                 // What is refused counts as a wait, as it does for the run.
-                let op = if decision.blocked.is_some() {
-                    LifecycleOp::Wait
-                } else {
-                    decision.op
-                };
+                let refused = decision.blocked.as_ref();
+                let op = refused.map_or(decision.op, |_| LifecycleOp::Wait);
                 let place = (step.saturating_sub(1) as usize).min(STEPS - 1);
                 if self.by_step.len() <= place {
                     self.by_step.resize(place + 1, OpCounts::default());
@@ -97,8 +94,8 @@ impl Choices {
                         planted.contributions.1 += contribution.points;
                     }
                 }
-                SeedEnd::Pruned { step, data } => {
-                    *planted.pruned.entry(data.reason).or_default() += 1;
+                SeedEnd::Pruned { step, .. } => {
+                    planted.pruned += 1;
                     at.step = *step;
                 }
             }

@@ -1,7 +1,7 @@
 //! The episodes of a run: a point of each (thinned in long runs), and the whole course of some: those that are played, those of
 //! the last round, the best of each round, and the best of all.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::trace::EpisodeTrace;
 use crate::report::thinned::Thinned;
@@ -70,7 +70,7 @@ pub struct Episodes {
     pub best: Option<EpisodeTrace>,
     /// A point of each that ended and did not fail, thinned.
     pub points: Thinned<EpisodePoint, POINTS>,
-    orders: VecDeque<(u32, String)>,
+    orders: Vec<(u32, String)>,
 }
 
 impl Episodes {
@@ -81,42 +81,26 @@ impl Episodes {
         }
         let Some(at) = event.context() else { return };
         // An episode that did not end is played again by a run that was resumed from before it.
-        if self
-            .playing
-            .get(&at.env)
-            .is_some_and(|known| known.at.episode != at.episode)
-        {
-            self.playing.remove(&at.env);
-        }
+        self.playing
+            .retain(|&env, known| env != at.env || known.at.episode == at.episode);
         let trace = self.playing.entry(at.env).or_insert_with(|| EpisodeTrace::new(at));
         trace.apply(event);
         if let Payload::EpisodeFinished(episode) = &event.payload
             && !matches!(episode.end, EpisodeEnd::Failed | EpisodeEnd::Stopped)
         {
             self.points.push(EpisodePoint::of(at.round, at.env, episode));
-            self.orders.push_back((at.round, trace.order()));
-            while self
-                .orders
-                .front()
-                .is_some_and(|(round, _)| round + ORDERED_ROUNDS <= at.round)
-            {
-                self.orders.pop_front();
-            }
+            self.orders.push((at.round, trace.order()));
+            self.orders.retain(|(round, _)| round + ORDERED_ROUNDS > at.round);
         }
     }
 
     fn end_round(&mut self) {
         self.latest = std::mem::take(&mut self.playing).into_values().collect();
-        let measured = self
-            .latest
-            .iter()
-            .filter(|trace| trace.accuracy().is_some_and(f64::is_finite));
-        let best = measured.max_by(|a, b| {
-            a.accuracy()
-                .unwrap_or_default()
-                .total_cmp(&b.accuracy().unwrap_or_default())
-        });
-        let Some(best) = best else { return };
+        let accuracies = self.latest.iter().map(|trace| (trace, trace.accuracy()));
+        let measured = accuracies.filter_map(|(trace, accuracy)| Some((trace, accuracy.filter(|of| of.is_finite())?)));
+        let Some((best, _)) = measured.max_by(|(_, a), (_, b)| a.total_cmp(b)) else {
+            return;
+        };
         if self.best.as_ref().and_then(EpisodeTrace::accuracy) < best.accuracy() {
             self.best = Some(best.clone());
         }

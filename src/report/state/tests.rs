@@ -66,7 +66,7 @@ fn the_life_of_a_seed_is_kept_with_its_stages_and_its_worth() {
 }
 
 #[test]
-fn a_seed_that_is_pruned_counts_by_its_reason() {
+fn a_seed_that_is_pruned_is_counted_and_keeps_its_reason() {
     let at = |step| context_at(0, 0, step);
     let mut gone = pruned();
     gone.reason = PruneReason::HoldingTimeout;
@@ -81,10 +81,13 @@ fn a_seed_that_is_pruned_counts_by_its_reason() {
 
     let trace = &state.episodes.playing[&0];
     assert!(trace.seed_in(SLOT).is_none());
-    assert!(matches!(trace.seeds[0].end, SeedEnd::Pruned { step: 4, .. }));
+    let SeedEnd::Pruned { step: 4, data } = &trace.seeds[0].end else {
+        panic!("{:?}", trace.seeds[0].end);
+    };
+    assert_eq!(data.reason, PruneReason::HoldingTimeout);
     assert_eq!(trace.marks, [(4, Mark::Rollback(rollback().snapshot_step))]);
     let planted = &state.choices.planted[&(SLOT, germinated().blueprint)];
-    assert_eq!(planted.pruned[&PruneReason::HoldingTimeout], 1);
+    assert_eq!(planted.pruned, 1);
     let (_, seed, _) = &state.choices.uncommitted[0];
     let refused = seed.refused.as_ref().map(|(gate, check)| (*gate, check.name.as_str()));
     assert_eq!(refused, Some((GateLevel::G2, "improvement")));
