@@ -2,7 +2,7 @@
 //! trial and round), `sweep.json` (both, and the trainings that they were made from).
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 
@@ -25,19 +25,14 @@ pub fn sweep_tables(collected: &Collected) -> [(&'static str, String); 2] {
 /// # Errors
 /// A file that cannot be written.
 pub fn write_sweep(collected: &Collected, folder: &SweepFolder) -> Result<Vec<PathBuf>, FileError> {
-    let json = |path: &Path| serde_json::to_vec_pretty(collected).at(path);
-    let mut files: Vec<(PathBuf, Vec<u8>)> = sweep_tables(collected)
-        .into_iter()
-        .map(|(name, table)| (folder.path().join(name), table.into_bytes()))
-        .collect();
-    let path = folder.path().join("sweep.json");
-    files.push((path.clone(), json(&path)?));
-    let mut written = Vec::new();
-    for (path, content) in files {
-        replace_shared(&path, &content).at(&path)?;
-        written.push(path);
-    }
-    Ok(written)
+    let json = serde_json::to_vec_pretty(collected).at(&folder.path().join("sweep.json"))?;
+    let tables = sweep_tables(collected).map(|(name, table)| (name, table.into_bytes()));
+    let files = tables.into_iter().chain([("sweep.json", json)]);
+    let written = files.map(|(name, content)| {
+        let path = folder.path().join(name);
+        replace_shared(&path, &content).at(&path).map(|()| path)
+    });
+    written.collect()
 }
 
 struct Tables<'a>(&'a Collected);
@@ -121,13 +116,12 @@ impl Tables<'_> {
 
     /// Names of the metrics that plugins measured.
     fn metrics(&self) -> BTreeSet<&str> {
-        let results = self.0.trials.iter().filter_map(|trial| trial.result.as_ref());
-        let points = results
-            .filter_map(|result| result.training.as_ref())
-            .flat_map(|training| &training.curve);
-        points
-            .flat_map(|point| point.metrics.keys().map(String::as_str))
-            .collect()
+        let trials = self.0.trials.iter();
+        let trainings = trials.filter_map(|trial| trial.result.as_ref()?.training.as_ref());
+        let metrics = trainings
+            .flat_map(|training| &training.curve)
+            .map(|point| &point.metrics);
+        metrics.flat_map(|metrics| metrics.keys().map(String::as_str)).collect()
     }
 
     /// Whether the sweep names its points.
@@ -152,9 +146,8 @@ impl Tables<'_> {
         row.extend(self.has_names().then(|| trial.name.clone().unwrap_or_default()));
         row.extend(axes.iter().map(|axis| {
             let setting = trial.settings.iter().find(|setting| setting.path == *axis);
-            setting
-                .map_or("", |setting| setting.value.0.trim_matches('"'))
-                .to_owned()
+            let value = setting.map_or("", |setting| setting.value.0.as_str());
+            value.trim_matches('"').to_owned()
         }));
         row
     }
@@ -173,10 +166,8 @@ pub fn plan_table(plan: &Plan, width: usize) -> String {
 /// The trials, and what the judge says of their points.
 pub fn sweep_text(collected: &Collected, width: usize) -> String {
     let trials = results_table(collected).render_within(width, &["minus rent"]);
-    let judgement = collected
-        .judgement
-        .as_ref()
-        .map(|judgement| comparison_text(judgement, width));
+    let judgement = collected.judgement.as_ref();
+    let judgement = judgement.map(|judgement| comparison_text(judgement, width));
     [trials].into_iter().chain(judgement).collect::<Vec<_>>().join("\n")
 }
 

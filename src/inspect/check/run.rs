@@ -59,11 +59,9 @@ pub(super) fn check(folder: &Path, catalog: &Catalog) -> Check {
     let is_known = scenario.is_some();
     // An evaluation makes do without a manifest, though not with half of one.
     let has_policy = is_known && newest.is_some() && (has_manifest || !folder.join(MANIFEST_FILE).exists());
+    let is_resumable = is_known && has_manifest && has_source && data.is_open && is_of_scenario;
     let uses = [
-        (
-            Use::Resume,
-            is_known && has_manifest && has_source && data.is_open && is_of_scenario,
-        ),
+        (Use::Resume, is_resumable),
         (Use::Eval, has_policy),
         (Use::Replay, data.is_whole && data.has_decisions),
         (Use::Compare, data.is_whole && data.rounds > 0),

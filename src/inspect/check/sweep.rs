@@ -145,15 +145,9 @@ fn check_tables(folder: &SweepFolder, plan: &Plan, is_played: bool) -> Part {
         let what = match crate::files::read_text(&folder.path().join(file)) {
             Ok(kept) if kept == expected => continue,
             Ok(kept) => {
-                let line = kept
-                    .lines()
-                    .zip(expected.lines())
-                    .take_while(|(kept, expected)| kept == expected)
-                    .count();
-                format!(
-                    "line {} is not what the results say; `sweep collect` writes it again",
-                    line + 1
-                )
+                let lines = kept.lines().zip(expected.lines());
+                let line = lines.take_while(|(kept, expected)| kept == expected).count() + 1;
+                format!("line {line} is not what the results say; `sweep collect` writes it again")
             }
             Err(error) => format!("{error}; `sweep collect` writes it"),
         };

@@ -29,11 +29,8 @@ fn rounds(state: &ViewState) -> Vec<&RoundResult> {
 
 /// A chart over rounds as people count them.
 fn over(rounds: &[&RoundResult], id: &str, unit: &str) -> Chart {
-    Chart::new(
-        id,
-        ("round", unit),
-        by_round(rounds, |round| f64::from(round.round) + 1.0),
-    )
+    let x = by_round(rounds, |round| f64::from(round.round) + 1.0);
+    Chart::new(id, ("round", unit), x)
 }
 
 fn by_round(rounds: &[&RoundResult], of: impl Fn(&RoundResult) -> f64) -> Vec<f64> {

@@ -60,19 +60,15 @@ pub fn legend() -> Markup {
 pub fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str) -> Markup {
     let last = f64::from(steps.max(1));
     let across = |step: f64| LEFT + (step.min(last) - 0.5) / last * (WIDTH - LEFT - RIGHT);
-    let accuracies = traces
-        .iter()
-        .flat_map(|trace| &trace.steps)
-        .map(|step| f64::from(step.accuracy));
-    let accuracies = Range::of(accuracies);
+    let all = traces.iter().flat_map(|trace| &trace.steps);
+    let accuracies = Range::of(all.map(|step| f64::from(step.accuracy)));
     let mut body = String::new();
     let mut y = TOP;
     for trace in traces {
         let from = y;
         let name = format!("round {}, env {}", trace.at.round + 1, trace.at.env);
-        let accuracy = trace
-            .accuracy()
-            .map_or_else(String::new, |accuracy| format!("{accuracy:.1} %"));
+        let accuracy = trace.accuracy();
+        let accuracy = accuracy.map_or_else(String::new, |accuracy| format!("{accuracy:.1} %"));
         _ = write!(
             body,
             r#"<g class="episode" data-episode="{}" tabindex="0"><title>{name}</title>"#,
@@ -118,11 +114,8 @@ pub fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str
         y += BETWEEN_ENVS;
     }
     let height = y + BOTTOM;
-    for step in (Range { low: 0.0, high: last })
-        .ticks()
-        .into_iter()
-        .filter(|step| *step >= 1.0)
-    {
+    let ticks = Range { low: 0.0, high: last }.ticks();
+    for step in ticks.into_iter().filter(|step| *step >= 1.0) {
         let place = (across(step), height - 8.0);
         text(&mut body, "tick", place, "middle", &step.to_string());
     }

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 
 use super::View;
 use super::parts::{bar, curve, cut, framed, letter, number, of_stage};
@@ -56,39 +56,26 @@ fn table(view: &View, traces: &[&EpisodeTrace], slots: &[SlotId], frame: &mut Fr
             let refused = if decision.blocked.is_some() { "refused: " } else { "" };
             cut(&format!("{refused}{}", decision.words()), 60)
         })));
-        let style = if is_chosen {
-            Style::new().add_modifier(Modifier::BOLD)
-        } else {
-            Style::new()
-        };
-        Row::new(cells).style(style)
+        let weight = if is_chosen { Modifier::BOLD } else { Modifier::empty() };
+        Row::new(cells).style(Style::new().add_modifier(weight))
     });
     let mut widths = vec![4, 5, COURSE, 5, 6];
     widths.extend(shown.iter().map(|_| slot_width));
     let mut widths: Vec<Constraint> = widths.into_iter().map(Constraint::Length).collect();
     widths.push(Constraint::Min(8));
-    let names = ["env", "acc %", "course", "loss", "size"]
-        .map(str::to_owned)
-        .into_iter();
-    let names = names
-        .chain(shown.iter().map(SlotId::to_string))
-        .chain(["last decision".to_owned()]);
-    let head = Row::new(names).style(Style::new().add_modifier(Modifier::UNDERLINED));
+    let names = ["env", "acc %", "course", "loss", "size"].map(str::to_owned);
+    let names = names.into_iter().chain(shown.iter().map(SlotId::to_string));
+    let head =
+        Row::new(names.chain(["last decision".to_owned()])).style(Style::new().add_modifier(Modifier::UNDERLINED));
     let hidden = match slots.len() - shown.len() {
         0 => String::new(),
         more => format!(", {more} more slots"),
     };
     let title = format!("envs{hidden}");
-    let chosen = traces
-        .iter()
-        .position(|trace| trace.at.env == view.env)
-        .unwrap_or_default();
-    let mut place = ratatui::widgets::TableState::default().with_selected(Some(chosen));
-    frame.render_stateful_widget(
-        Table::new(rows, widths).header(head).block(framed(&title)),
-        area,
-        &mut place,
-    );
+    let chosen = traces.iter().position(|trace| trace.at.env == view.env);
+    let mut place = TableState::default().with_selected(chosen.or(Some(0)));
+    let table = Table::new(rows, widths).header(head).block(framed(&title));
+    frame.render_stateful_widget(table, area, &mut place);
 }
 
 /// `conv_light B  45%`
@@ -100,11 +87,7 @@ fn slot_cell(view: &View, trace: &EpisodeTrace, slot: SlotId, width: u16) -> Cel
     let point = last.and_then(|step| step.seed_in(slot));
     let stage = point.map_or_else(|| seed.last_stage(), |point| point.stage);
     let alpha = point.map_or_else(String::new, |point| format!("{:>4.0}%", 100.0 * point.alpha));
-    let sick = if point.is_some_and(|point| point.is_unhealthy) {
-        "!"
-    } else {
-        ""
-    };
+    let sick = point.filter(|point| point.is_unhealthy).map_or("", |_| "!");
     let name = cut(&seed.planted.blueprint, (width - BESIDE_NAME).into());
     let text = format!("{name} {}{alpha}{sick}", letter(stage));
     Cell::from(text).style(of_stage(view, stage))
@@ -120,7 +103,7 @@ fn chosen(view: &View, trace: &EpisodeTrace, slots: &[SlotId], frame: &mut Frame
             None => spans.push(Span::from(format!("{:<49}", "empty"))),
             Some(seed) => {
                 let stage = point.map_or_else(|| seed.last_stage(), |point| point.stage);
-                let alpha = point.map_or(f64::NAN, |point| f64::from(point.alpha));
+                let alpha = bar(point.map_or(0.0, |point| f64::from(point.alpha)), 5);
                 let age = trace.at.step.saturating_sub(seed.at.step);
                 let worth = seed.worth.contribution.map_or_else(String::new, |worth| {
                     format!("{:+.1} ± {}", worth.points, number(worth.standard_error, 1))
@@ -129,10 +112,7 @@ fn chosen(view: &View, trace: &EpisodeTrace, slots: &[SlotId], frame: &mut Frame
                 let stage_name = stage.name().to_lowercase();
                 spans.push(Span::from(format!("{name:<14}")));
                 spans.push(Span::styled(format!("{stage_name:<11}"), of_stage(view, stage)));
-                spans.push(Span::from(format!(
-                    "{age:>3} {} {worth:<13} ",
-                    bar(if alpha.is_nan() { 0.0 } else { alpha }, 5)
-                )));
+                spans.push(Span::from(format!("{age:>3} {alpha} {worth:<13} ")));
             }
         }
         spans.extend(course(view, trace, *slot, lane));

@@ -34,27 +34,19 @@ pub(super) fn head(view: &View, frame: &mut Frame, area: Rect) {
     let live = &view.state.live;
     let progress = live.progress();
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let planned = live
-        .started
-        .as_ref()
-        .map_or((0, 0), |run| (run.n_rounds, run.max_steps));
-    let done = live.rounds.len() as u32;
-    let share = f64::from(done) / f64::from(planned.0.max(1));
+    let started = live.started.as_ref();
+    let (rounds, steps) = started.map_or((0, 0), |run| (run.n_rounds, run.max_steps));
+    let share = live.rounds.len() as f64 / f64::from(rounds.max(1));
     let left = live.eta_s().filter(|_| live.finished.is_none());
     let left = left.map_or_else(String::new, |seconds| format!("  {} left", short_duration(seconds)));
     let name = cut(view.name, usize::from(area.width).saturating_sub(30));
-    let title = Line::from(vec![
-        Span::styled(name, bold),
-        Span::from(format!("  {}", view.standing)),
-    ]);
+    let title = vec![Span::styled(name, bold), format!("  {}", view.standing).into()];
     let growth = live.growth_in_round;
     let course = format!(
-        "round {}/{} {}  step {}/{}{left}  {} germinated, {} committed, {} pruned",
-        (progress.round + 1).min(planned.0.max(1)),
-        planned.0,
+        "round {}/{rounds} {}  step {}/{steps}{left}  {} germinated, {} committed, {} pruned",
+        (progress.round + 1).min(rounds.max(1)),
         bar(share, 10),
         progress.step,
-        planned.1,
         growth.germinated,
         growth.committed,
         growth.pruned,
@@ -68,10 +60,8 @@ pub(super) fn head(view: &View, frame: &mut Frame, area: Rect) {
         signed(live.rounds.last().and_then(|round| round.reward_mean()), 2),
         number(progress.env_steps_per_s, 0),
     );
-    frame.render_widget(
-        Paragraph::new(vec![title, Line::from(course), Line::from(reached)]),
-        area,
-    );
+    let lines: Vec<Line> = vec![title.into(), course.into(), reached.into()];
+    frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// What is wrong now; else what the viewer was told last.
