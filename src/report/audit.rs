@@ -25,11 +25,8 @@ pub fn audit_text(audit: &Audit, width: usize) -> String {
         ]
     };
     let numbers = ["committed %", "return", "allowed"];
-    let table = Table::of(
-        &["strategy", "verdict", SUMMARY],
-        &numbers,
-        audit.rows.iter().map(cells),
-    );
+    let rows = audit.rows.iter().map(cells);
+    let table = Table::of(&["strategy", "verdict", SUMMARY], &numbers, rows);
     format!(
         "reward {} over {} steps, discounted by {} a step\n\n{}\n{}\n",
         audit.mode,

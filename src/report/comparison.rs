@@ -72,20 +72,13 @@ pub(super) fn scoped_tables(comparison: &MethodComparison) -> Vec<(String, Table
     let scopes = comparison.methods.chunk_by(|one, next| one.task == next.task);
     let tables = scopes.map(|methods| {
         let task = &methods[0].task;
-        let scope = task
-            .as_ref()
-            .map_or("all tasks".to_owned(), |task| format!("task {task}"));
-        let of_scope = comparison
-            .differences
-            .iter()
-            .filter(|difference| difference.task == *task);
+        let name = task.as_ref().map(|task| format!("task {task}"));
+        let of_scope = comparison.differences.iter();
+        let of_scope = of_scope.filter(|difference| difference.task == *task);
         let rows: Vec<_> = of_scope.map(difference).collect();
         let differences = (!rows.is_empty()).then(|| Table::of(&["difference of IQMs"], &DIFFERENCES, rows));
-        (
-            scope,
-            Table::of(&["method"], &SCORES, methods.iter().map(scores)),
-            differences,
-        )
+        let scores = Table::of(&["method"], &SCORES, methods.iter().map(scores));
+        (name.unwrap_or_else(|| "all tasks".into()), scores, differences)
     });
     tables.collect()
 }

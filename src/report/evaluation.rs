@@ -241,11 +241,8 @@ fn commits_text(commits: &PolicyCommits, width: usize) -> String {
         let data = wrapped(&in_words(slot), room).replace('\n', &format!("\n{INDENT}"));
         format!("  {:<4}  {data}\n", slot.slot.to_string())
     });
-    format!(
-        "  {}: episodes with a commit of\n{}",
-        commits.name,
-        lines.collect::<String>()
-    )
+    let lines: String = lines.collect();
+    format!("  {}: episodes with a commit of\n{lines}", commits.name)
 }
 
 /// `conv_heavy 31, conv_light 9, nothing 8`: the most frequent first, equals by name.
@@ -253,10 +250,9 @@ pub(super) fn in_words(commits: &SlotCommits) -> String {
     let mut blueprints: Vec<_> = commits.blueprints.iter().collect();
     blueprints.sort_by_key(|&(_, &episodes)| Reverse(episodes));
     let nothing = (commits.nothing > 0).then(|| format!("nothing {}", commits.nothing));
-    let blueprints = blueprints
-        .into_iter()
-        .map(|(blueprint, episodes)| format!("{blueprint} {episodes}"));
-    blueprints.chain(nothing).collect::<Vec<_>>().join(", ")
+    let counted = blueprints.into_iter();
+    let counted = counted.map(|(blueprint, episodes)| format!("{blueprint} {episodes}"));
+    counted.chain(nothing).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -23,31 +23,22 @@ pub fn runs_table(runs: &[RunEntry], width: usize, now: Timestamp) -> String {
             size(run.size_bytes.into()),
         ]
     };
-    let (texts, numbers) = (
-        ["run", "state", "scenario", "tags"],
-        ["rounds", "best %", "age", "size"],
-    );
+    let texts = ["run", "state", "scenario", "tags"];
+    let numbers = ["rounds", "best %", "age", "size"];
     let table = Table::of(&texts, &numbers, runs.iter().map(row));
     let is_tagged = runs.iter().any(|run| !run.tags.is_empty());
     let mut text = if is_tagged { table } else { table.without("tags") }.render_within(width, &DROPPABLE);
     let head = text.lines().next().unwrap_or_default().to_owned();
-    let missing = DROPPABLE.iter().filter(|column| !head.contains(*column));
-    let missing: Vec<&str> = missing
-        .copied()
-        .filter(|&column| is_tagged || column != "tags")
-        .collect();
+    let is_missing = |column: &&str| !head.contains(*column) && (is_tagged || *column != "tags");
+    let missing: Vec<&str> = DROPPABLE.into_iter().filter(is_missing).collect();
     if !missing.is_empty() {
-        text += &format!(
-            "  no room for: {} (a wider terminal or --json shows all)\n",
-            missing.join(", ")
-        );
+        let missing = missing.join(", ");
+        text += &format!("  no room for: {missing} (a wider terminal or --json shows all)\n");
     }
-    let problems: Vec<String> = runs
-        .iter()
-        .filter_map(|run| Some(format!("  {}: {}\n", run.run_id, run.problem.as_ref()?)))
-        .collect();
+    let problem = |run: &RunEntry| Some(format!("  {}: {}\n", run.run_id, run.problem.as_ref()?));
+    let problems: String = runs.iter().filter_map(problem).collect();
     if !problems.is_empty() {
-        text += &format!("\n{}", problems.concat());
+        text += &format!("\n{problems}");
     }
     text
 }

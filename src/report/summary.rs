@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::results::{self, Learning};
+use super::results;
 use super::table::Table;
 use super::words::{filled, number, signed, wrapped};
 use crate::run::size;
@@ -217,15 +217,11 @@ fn fallbacks(live: &LiveState, width: usize) -> Option<String> {
     let mut all = Fallbacks::default();
     let data = live.rounds.iter().filter_map(|round| round.data.fallbacks);
     data.for_each(|of_round| all += of_round);
-    let Fallbacks {
-        kernel,
-        autocast,
-        graph,
-    } = all.any()?;
+    let all = all.any()?;
     let entries = [
-        format!("{kernel} batches by libtorch's operators"),
-        format!("{autocast} in f32"),
-        format!("{graph} not as CUDA graphs"),
+        format!("{} batches by libtorch's operators", all.kernel),
+        format!("{} in f32", all.autocast),
+        format!("{} not as CUDA graphs", all.graph),
     ];
     Some(listed("fallbacks", &entries, width))
 }
@@ -284,18 +280,14 @@ fn policy_health(live: &LiveState, width: usize) -> Option<String> {
 }
 
 fn learning_curve(rounds: &[RoundResult]) -> Vec<String> {
-    let Some(Learning {
-        rounds,
-        reward,
-        accuracy,
-    }) = results::learning(rounds)
-    else {
+    let Some(learning) = results::learning(rounds) else {
         return Vec::new();
     };
+    let (reward, accuracy) = (learning.reward, learning.accuracy);
     let rewards = format!("reward {:+.2} -> {:+.2}", reward[0], reward[1]);
-    match rounds {
+    match learning.rounds {
         1 => vec![rewards],
-        _ => vec![
+        rounds => vec![
             format!("first to last {rounds} rounds: {rewards}"),
             format!("accuracy {:.1} -> {:.1} %", accuracy[0], accuracy[1]),
         ],
@@ -323,24 +315,19 @@ fn seeds_table(live: &LiveState, width: usize) -> String {
 }
 
 fn throughput(live: &LiveState) -> Option<String> {
-    let (steps, samples) = live
-        .env_steps_per_s()
-        .zip(live.samples_per_s())
-        .filter(|_| !live.is_offline())?;
+    let speed = live.env_steps_per_s().zip(live.samples_per_s());
+    let (steps, samples) = speed.filter(|_| !live.is_offline())?;
     let finished = live.finished.as_ref();
     let wall = finished.map_or_else(String::new, |run| format!(" in {:.1} s", run.wall_s.0));
-    Some(labelled(
-        "throughput",
-        &format!("{steps:.1} env-steps/s, {samples:.0} training samples/s{wall}"),
-    ))
+    let told = format!("{steps:.1} env-steps/s, {samples:.0} training samples/s{wall}");
+    Some(labelled("throughput", &told))
 }
 
 /// `process 1.2 GiB, cuda:0 9.3 GiB`: the most of any round.
 fn memory(rounds: &[RoundResult], width: usize) -> Option<String> {
     let most = results::memory(rounds).into_iter();
-    let entries: Vec<String> = most
-        .map(|(place, bytes)| format!("{place} {}", size(bytes.into())))
-        .collect();
+    let entries = most.map(|(place, bytes)| format!("{place} {}", size(bytes.into())));
+    let entries: Vec<String> = entries.collect();
     (!entries.is_empty()).then(|| listed("memory", &entries, width))
 }
 

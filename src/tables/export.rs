@@ -100,10 +100,8 @@ pub fn export_sweep(collected: &Collected, folder: &Path) -> Result<Vec<Exported
     }
     Draft::written(folder, |draft| {
         draft.add(TRIALS, columns)?;
-        collected
-            .trials
-            .iter()
-            .try_for_each(|trial| draft.push(TRIALS, &trial_row(trial)))
+        let mut trials = collected.trials.iter();
+        trials.try_for_each(|trial| draft.push(TRIALS, &trial_row(trial)))
     })
 }
 
@@ -138,11 +136,8 @@ fn seed_row(life: &SeedLife) -> Value {
 /// A trial with what follows from its curve, and its settings by path.
 fn trial_row(trial: &CollectedTrial) -> Value {
     let mut row = json!(trial);
-    row["state"] = trial
-        .result
-        .as_ref()
-        .map_or("waiting", |result| result.end.name())
-        .into();
+    let state = trial.result.as_ref().map_or("waiting", |result| result.end.name());
+    row["state"] = state.into();
     // A text: it may need all of 64 bits.
     row["seed"] = trial.trial.seed.0.to_string().into();
     if let Some(training) = trial.result.as_ref().and_then(|result| result.training.as_ref()) {
@@ -182,10 +177,8 @@ impl Draft<'_> {
 
     fn add(&mut self, name: &'static str, columns: Vec<Column>) -> Result<(), TableError> {
         let there = self.place(name);
-        if there
-            .symlink_metadata()
-            .is_ok_and(|at| !at.is_file() || !is_own(&there))
-        {
+        let known = there.symlink_metadata();
+        if known.is_ok_and(|at| !at.is_file() || !is_own(&there)) {
             return Err(TableError::Foreign(there));
         }
         let path = self.hidden.join(name);

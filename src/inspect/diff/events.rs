@@ -72,10 +72,8 @@ pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, Diff
         let (Some(one), Some(other)) = &pair else {
             if let Some(data) = pair.0.as_ref().or(pair.1.as_ref()) {
                 let sides = [(&left, &pair.0), (&right, &pair.1)].map(|(record, data)| {
-                    let (line, value) = data
-                        .as_ref()
-                        .map(|data| (data.line, data.event["type"].clone()))
-                        .unzip();
+                    let said = data.as_ref().map(|data| (data.line, data.event["type"].clone()));
+                    let (line, value) = said.unzip();
                     Side::new(&record.path, line, value)
                 });
                 found.add(Difference {

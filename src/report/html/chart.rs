@@ -107,11 +107,8 @@ impl Chart {
 
     /// Whether it has anything to show.
     pub fn is_empty(&self) -> bool {
-        self.x.is_empty()
-            || self
-                .series
-                .iter()
-                .all(|series| !series.values.iter().any(|value| value.is_finite()))
+        let mut values = self.series.iter().flat_map(|series| &series.values);
+        self.x.is_empty() || !values.any(|value| value.is_finite())
     }
 
     /// The picture, what it shows, and its table; nothing where it is empty.
@@ -134,10 +131,8 @@ impl Chart {
 
     fn picture(&self) -> Markup {
         let stacks = self.stacks();
-        let drawn = self
-            .series
-            .iter()
-            .flat_map(|series| series.values.iter().chain(&series.high));
+        let drawn = self.series.iter();
+        let drawn = drawn.flat_map(|series| series.values.iter().chain(&series.high));
         let unstacked = self.series.iter().all(|series| series.drawn != Drawn::Stacked);
         let levels = self.levels.iter().map(|(level, _)| *level);
         let y = match unstacked {
@@ -157,11 +152,8 @@ impl Chart {
             frame.begin_series(&shortened(&series.values), &shortened(&series.high));
             match series.drawn {
                 Drawn::Band => {
-                    let ends = series.values.iter().zip(&series.high);
-                    frame.band(
-                        self.x.iter().zip(ends).map(|(&x, (&low, &high))| (x, low, high)),
-                        &class,
-                    );
+                    let ends = self.x.iter().zip(series.values.iter().zip(&series.high));
+                    frame.band(ends.map(|(&x, (&low, &high))| (x, low, high)), &class);
                 }
                 Drawn::Line => {
                     frame.line(self.x.iter().copied().zip(series.values.iter().copied()), &class);
@@ -183,12 +175,9 @@ impl Chart {
 
     /// The usual distance of two x.
     fn step(&self) -> f64 {
-        let distances = self
-            .x
-            .windows(2)
-            .map(|pair| pair[1] - pair[0])
-            .filter(|distance| *distance > 0.0);
-        let least = distances.fold(f64::INFINITY, f64::min);
+        let distances = self.x.windows(2).map(|pair| pair[1] - pair[0]);
+        let risen = distances.filter(|distance| *distance > 0.0);
+        let least = risen.fold(f64::INFINITY, f64::min);
         if least.is_finite() { least } else { 1.0 }
     }
 

@@ -98,10 +98,8 @@ fn verdict(comparison: &MethodComparison) -> String {
                 Verdict::Better(Arm::Second) => (&difference.second, &difference.first),
                 _ => return None,
             };
-            let task = difference
-                .task
-                .as_ref()
-                .map_or_else(String::new, |task| format!(" on {task}"));
+            let task = difference.task.as_ref();
+            let task = task.map_or_else(String::new, |task| format!(" on {task}"));
             Some(format!("{ahead} is better than {behind}{task}"))
         })
         .collect();

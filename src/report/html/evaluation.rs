@@ -57,9 +57,8 @@ fn head(evaluation: &Evaluation) -> Markup {
 fn verdict(differences: &[Difference]) -> String {
     let of = |wanted: Verdict, words: &str| {
         let pairs = differences.iter().filter(|pair| pair.verdict == wanted);
-        let pairs: Vec<String> = pairs
-            .map(|pair| format!("{} than {}", pair.policy, pair.baseline))
-            .collect();
+        let pairs = pairs.map(|pair| format!("{} than {}", pair.policy, pair.baseline));
+        let pairs: Vec<String> = pairs.collect();
         (!pairs.is_empty()).then(|| format!("{words}: {}.", pairs.join(", ")))
     };
     let said = [

@@ -112,10 +112,8 @@ fn waterfall(trace: &EpisodeTrace) -> Option<Markup> {
     let (host, all) = (matrix.accuracy(0)?, matrix.accuracy(matrix.all_on())?);
     let alone = matrix.seed_ids.iter().enumerate().map(|(player, id)| {
         let seed = trace.seeds.iter().find(|seed| seed.id == *id);
-        let name = seed.map_or_else(
-            || id.clone(),
-            |seed| format!("{} {}", seed.slot, seed.planted.blueprint),
-        );
+        let name = seed.map(|seed| format!("{} {}", seed.slot, seed.planted.blueprint));
+        let name = name.unwrap_or_else(|| id.clone());
         Some((name, matrix.accuracy(1_u64.checked_shl(player as u32)?)? - host))
     });
     let alone = alone.collect::<Option<Vec<(String, f64)>>>()?;
@@ -199,13 +197,9 @@ fn uncommitted((at, seed, decision): &(EnvContext, SeedLife, Option<DecisionPoin
         let (had, asked) = (number(check.value, 2), number(check.threshold, 2));
         format!("{gate}: {} was {had}, asked for {asked}", check.name.replace('_', " "))
     });
+    let stage = class_of(seed.last_stage()).unwrap_or_default();
     vec![
-        format!(
-            "{} {}, {}",
-            seed.planted.blueprint,
-            seed.id,
-            class_of(seed.last_stage()).unwrap_or_default()
-        ),
+        format!("{} {}, {stage}", seed.planted.blueprint, seed.id),
         why,
         refused,
         (at.round + 1).to_string(),

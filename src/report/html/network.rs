@@ -59,11 +59,8 @@ pub fn network(network: &GrownNetwork) -> Markup {
             _ = write!(body, r#"<path class="axis" d="M{x} {:.1}v{:.1}"/>"#, y + BOX, ROW - BOX);
         }
     }
-    picture(
-        8.0 + ROW * layers.len() as f64,
-        "the network, from input to output",
-        &body,
-    )
+    let height = 8.0 + ROW * layers.len() as f64;
+    picture(height, "the network, from input to output", &body)
 }
 
 /// Trainable values of a layer; means and deviations that a norm keeps are none.
@@ -84,12 +81,11 @@ fn describe(layer: &LayerGraph) -> String {
             stride,
             ..
         } => {
-            let stride = if *stride > 1 {
-                format!(", stride {stride}")
-            } else {
-                String::new()
-            };
-            format!("conv {inputs}→{outputs}, {kernel}×{kernel}{stride}")
+            let steps = (*stride > 1).then(|| format!(", stride {stride}"));
+            format!(
+                "conv {inputs}→{outputs}, {kernel}×{kernel}{}",
+                steps.unwrap_or_default()
+            )
         }
         LayerGraph::Pool => "max pool 2×2".into(),
         LayerGraph::MaxPool { kernel, .. } => format!("max pool {kernel}×{kernel}"),

@@ -56,11 +56,8 @@ impl Range {
     pub fn ticks(self) -> Vec<f64> {
         let rough = (self.high - self.low) / TICKS;
         let power = 10_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0]
-            .into_iter()
-            .map(|factor| factor * power)
-            .find(|step| *step >= rough);
-        let step = step.unwrap_or(rough);
+        let mut steps = [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power);
+        let step = steps.find(|step| *step >= rough).unwrap_or(rough);
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step).floor() as i64;
         (first..=last.min(first.saturating_add(20)))
