@@ -158,16 +158,12 @@ pub fn event_line(event: &Event) -> Option<String> {
 }
 
 fn run_line(run: &RunStarted) -> String {
-    if run.n_envs == 0 {
-        return format!(
-            "{}: {} updates from recordings, controller {}",
-            run.task, run.n_rounds, run.controller
-        );
-    }
-    format!(
-        "{}: {} envs, {} rounds of {} steps, controller {}",
-        run.task, run.n_envs, run.n_rounds, run.max_steps, run.controller
-    )
+    let (rounds, steps) = (run.n_rounds, run.max_steps);
+    let played = match run.n_envs {
+        0 => format!("{rounds} updates from recordings"),
+        envs => format!("{envs} envs, {rounds} rounds of {steps} steps"),
+    };
+    format!("{}: {played}, controller {}", run.task, run.controller)
 }
 
 #[cfg(test)]

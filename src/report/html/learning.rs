@@ -53,15 +53,13 @@ pub(super) fn accuracy(state: &ViewState) -> Markup {
     let ends = |q: f64| by_round(&rounds, |round| quantile(&round.data.accuracy_env, q));
     let of_best = state.live.baseline.as_ref().map(|baseline| baseline.val_accuracy.0);
     let still = results::alone(&state.live).map(|alone| alone.accuracy).or(of_best);
+    let best = by_round(&rounds, |round| round.data.accuracy_best.0);
     let about = "Line: mean of the envs; band: the middle half of them.";
     let chart = over(&rounds, "accuracy", "accuracy, %")
         .titled("Validation accuracy at the end of each round.", about)
         .band("middle half", ends(0.25), ends(0.75))
         .line("mean", by_round(&rounds, |round| round.data.accuracy_mean.0))
-        .line(
-            "best env at any step",
-            by_round(&rounds, |round| round.data.accuracy_best.0),
-        )
+        .line("best env at any step", best)
         .level(still, "never grew");
     html! {
         @if rounds.is_empty() { p { "No round has ended yet." } }
@@ -96,9 +94,8 @@ pub(super) fn size(state: &ViewState) -> Markup {
         class: if point.round == last { "c0" } else { "faint" }.into(),
         title: format!("{}: {:.1} % at {:.2}x", point.name(), point.accuracy, point.ratio),
     });
-    let best = front
-        .iter()
-        .map(|host| (host.committed_ratio(), host.committed_accuracy()));
+    let best = front.iter();
+    let best = best.map(|host| (host.committed_ratio(), host.committed_accuracy()));
     let labels = ("parameters over the host's", "accuracy, %");
     let picture = scattered(labels, &dots.collect::<Vec<_>>(), &best.collect::<Vec<_>>());
     let rows = front.iter().rev().map(|host| {
@@ -143,10 +140,8 @@ pub(super) fn rewards(state: &ViewState) -> Markup {
         chart = chart.stacked(name, by_round(&rounds, |round| paid(round, name)));
     }
     if !rest.is_empty() {
-        chart = chart.stacked(
-            "others",
-            by_round(&rounds, |round| rest.iter().map(|name| paid(round, name)).sum()),
-        );
+        let others = by_round(&rounds, |round| rest.iter().map(|name| paid(round, name)).sum());
+        chart = chart.stacked("others", others);
     }
     html! { (chart.figure()) (calibration(state)) }
 }
@@ -193,9 +188,8 @@ fn health(state: &ViewState) -> String {
     let (updates, skipped) = (state.live.updates(), state.live.skipped_updates);
     let found = state.anomalies.counts.iter();
     let found = found.filter(|(rule, _)| OF_POLICY.split(' ').any(|of| of == rule.as_str()));
-    let mut wrong: Vec<String> = found
-        .map(|(rule, count)| format!("{rule} was found {count}x"))
-        .collect();
+    let found = found.map(|(rule, count)| format!("{rule} was found {count}x"));
+    let mut wrong: Vec<String> = found.collect();
     wrong.extend((skipped > 0).then(|| format!("{skipped} updates were not performed")));
     let newest = state.updates.last().and_then(|(_, update)| update.data);
     let explained = newest.and_then(|data| data.explained_variance_free);
@@ -212,10 +206,8 @@ pub(super) fn policy(state: &ViewState) -> Markup {
     let updates: Vec<&(u32, LearnerUpdate)> = state.updates.iter().collect();
     let x: Vec<f64> = updates.iter().map(|(round, _)| f64::from(*round) + 1.0).collect();
     let series = |of: &dyn Fn(&LearnerUpdate) -> Option<Num>| -> Vec<f64> {
-        updates
-            .iter()
-            .map(|(_, update)| of(update).map_or(f64::NAN, |value| value.0))
-            .collect()
+        let values = updates.iter().map(|(_, update)| of(update));
+        values.map(|value| value.map_or(f64::NAN, |value| value.0)).collect()
     };
     let chart = |id: &str, unit: &str| Chart::new(id, ("round", unit), x.clone());
     let heads: BTreeSet<&String> = updates
@@ -229,28 +221,22 @@ pub(super) fn policy(state: &ViewState) -> Markup {
         entropy = entropy.line(head, of_head);
     }
     let about = "Share of the returns' variance that its values explain; where there was a choice.";
+    let free = series(&|update| update.data?.explained_variance_free);
     let critic = chart("critic", "share")
         .titled("The critic.", about)
         .line("all steps", series(&|update| Some(update.data?.explained_variance)))
-        .line(
-            "steps with a choice",
-            series(&|update| update.data?.explained_variance_free),
-        )
+        .line("steps with a choice", free)
         .level(Some(0.0), "as good as the mean");
+    let about = "KL divergence from the policy that acted.";
     let moved = chart("divergence", "nats")
-        .titled(
-            "How far an update moves the policy.",
-            "KL divergence from the policy that acted.",
-        )
+        .titled("How far an update moves the policy.", about)
         .line("KL", series(&|update| update.measured.approx_kl));
     let clipped = chart("clipped", "share")
         .titled("Ratios beyond the clip.", "Share of the steps of an update.")
         .line("clipped", series(&|update| update.measured.clip_fraction));
+    let about = "The largest norm of an update's steps.";
     let gradient = chart("gradient", "norm")
-        .titled(
-            "The gradient before clipping.",
-            "The largest norm of an update's steps.",
-        )
+        .titled("The gradient before clipping.", about)
         .line("norm", series(&|update| update.measured.grad_norm));
     let loss = chart("loss", "loss")
         .titled("Losses.", "Means over an update's steps.")

@@ -65,14 +65,12 @@ fn head(run: &RunSource, name: &str) -> Markup {
     let live = &run.feed.state.live;
     let started = live.started.as_ref();
     let standing = match &live.finished {
-        Some(end) => match end.status {
-            RunState::Completed => "completed".to_owned(),
-            RunState::Failed => format!(
-                "failed: {}",
-                end.error.as_deref().unwrap_or("its events do not say why")
-            ),
-            _ => "stopped before its end".to_owned(),
-        },
+        Some(end) if end.status == RunState::Completed => "completed".to_owned(),
+        Some(end) if end.status == RunState::Failed => {
+            let why = end.error.as_deref();
+            format!("failed: {}", why.unwrap_or("its events do not say why"))
+        }
+        Some(_) => "stopped before its end".to_owned(),
         None if started.is_none() => "it has not begun".to_owned(),
         None => "it has not ended".to_owned(),
     };

@@ -69,24 +69,15 @@ fn health(state: &ViewState, width: usize) -> Vec<Line<'static>> {
 
 /// What the policy gave each operation.
 fn thought(decision: &DecisionPoint, env: u32) -> Vec<Line<'static>> {
-    let refused = decision
-        .blocked
-        .as_ref()
-        .map_or_else(String::new, |why| format!(" (refused: {why})"));
+    let refused = decision.blocked.as_ref().map(|why| format!(" (refused: {why})"));
+    let refused = refused.unwrap_or_default();
     let value = number(decision.value.map(f64::from), 2);
-    let mut lines = vec![Line::from(cut(
-        &format!("env {env}: {}{refused}, value {value}", decision.words()),
-        200,
-    ))];
+    let what = format!("env {env}: {}{refused}, value {value}", decision.words());
+    let mut lines = vec![Line::from(cut(&what, 200))];
     lines.extend(decision.reason.as_ref().map(|reason| Line::from(cut(reason, 200))));
     lines.extend(decision.probabilities.iter().map(|(op, share)| {
-        let share = f64::from(*share);
-        Line::from(format!(
-            "  {:<17}{:>4.0}% {}",
-            op.name().to_lowercase(),
-            100.0 * share,
-            bar(share, 12)
-        ))
+        let (name, share) = (op.name().to_lowercase(), f64::from(*share));
+        Line::from(format!("  {name:<17}{:>4.0}% {}", 100.0 * share, bar(share, 12)))
     }));
     lines
 }

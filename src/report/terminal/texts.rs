@@ -128,18 +128,18 @@ pub(super) fn info(view: &View) -> Vec<Line<'static>> {
     let Some(run) = &view.state.live.started else {
         return vec!["the run has not begun".into()];
     };
+    let envs = match run.n_envs {
+        0 => "none: it learns from recordings".to_owned(),
+        envs => format!("{envs} on {}", run.env_devices.join(", ")),
+    };
+    let policy = run.policy_params.map(|count| format!("{count} parameters"));
+    let checkpoint = run.resumed_from.clone();
     let rows = [
         ("scenario", format!("{} ({})", run.scenario, run.scenario_hash)),
         ("task", run.task.clone()),
         ("controller", run.controller.clone()),
         ("seed", run.seed.0.to_string()),
-        (
-            "envs",
-            match run.n_envs {
-                0 => "none: it learns from recordings".into(),
-                envs => format!("{envs} on {}", run.env_devices.join(", ")),
-            },
-        ),
+        ("envs", envs),
         ("rounds, steps", format!("{} of {} steps", run.n_rounds, run.max_steps)),
         (
             "data",
@@ -150,15 +150,8 @@ pub(super) fn info(view: &View) -> Vec<Line<'static>> {
         ),
         ("precision", run.amp_dtype.clone().unwrap_or_else(|| "f32".into())),
         ("host", format!("{} parameters", run.host_params)),
-        (
-            "policy",
-            run.policy_params
-                .map_or_else(|| "nothing learns".into(), |count| format!("{count} parameters")),
-        ),
-        (
-            "resumed from",
-            run.resumed_from.clone().unwrap_or_else(|| "no checkpoint".into()),
-        ),
+        ("policy", policy.unwrap_or_else(|| "nothing learns".into())),
+        ("resumed from", checkpoint.unwrap_or_else(|| "no checkpoint".into())),
     ];
     let lines = rows.map(|(name, value)| Line::from(format!("{name:<15}{}", cut(&value, 400))));
     lines.into()
