@@ -180,7 +180,7 @@ pub enum DiffError {
     /// A file that cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A file of something else.
+    /// A file that holds no tensors.
     #[error("{}: no file of tensors in safetensors: {problem}", path.display())]
     Content {
         /// The file.
@@ -211,8 +211,8 @@ impl Found {
         }
     }
 
-    /// Notes the fields in which two files of RON differ, but for those that `is_left_out` names; a field of one file alone has no place in the
-    /// other.
+    /// Notes the fields in which two files of RON differ, but for those that are left out; a field of one file alone has no
+    /// place in the other.
     fn add_fields(&mut self, files: &[PathBuf; 2], texts: &[String; 2], is_left_out: fn(&str) -> bool) {
         for (path, fields) in outline::differing(&texts[0], &texts[1]) {
             if !is_left_out(&path) {
