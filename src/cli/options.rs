@@ -229,7 +229,7 @@ pub enum Command {
     /// List what this build knows.
     #[command(after_help = LIST_EXAMPLES)]
     List {
-        /// tasks, data, hosts, blueprints, rewards, controllers, networks, presets, events or plugins.
+        /// tasks, data, hosts, blueprints, rewards, controllers, networks, presets, events, detectors or plugins.
         #[arg(value_enum, hide_possible_values = true)]
         what: ListWhat,
     },

@@ -355,7 +355,7 @@ schedules! {
             again AnswerAnomalies,
             again WriteCheckpoint,
             again StopEarly,
-            /// Ends a run whose record cannot be written, unless it may do without: [`stop_if_record_fails`](crate::record::systems::stop_if_record_fails).
+            /// Ends a run whose record cannot be written: [`stop_if_record_fails`](crate::record::systems::stop_if_record_fails).
             StopIfRecordFails => "record",
             /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::systems::updates::stop_if_diverged).
             StopIfDiverged => "policy update",

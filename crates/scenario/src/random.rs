@@ -28,8 +28,6 @@ pub enum Domain {
     SeedInit = 5,
     /// `0, r`
     LearnerShuffle = 6,
-    /// `r, e, t, b`
-    Dropout = 7,
     /// `r, e, t`
     AttributionPermutations = 8,
     /// `0` bootstrap, `1` sign flips

@@ -93,7 +93,7 @@ pub struct RunOptions {
     /// Several devices, over which the envs are spread.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub devices: Vec<String>,
-    /// auto, bar, plain, json or none.
+    /// auto, bar, tui, plain, json or none.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "HOW")]
     pub progress: ProgressStyle,
     /// Say what would be run, and stop.
@@ -185,7 +185,7 @@ pub struct ResumeOptions {
     /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// auto, bar, plain, json or none.
+    /// auto, bar, tui, plain, json or none.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "HOW")]
     pub progress: ProgressStyle,
 }

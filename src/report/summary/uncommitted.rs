@@ -31,7 +31,8 @@ const CHECKS: [(GateLevel, &str, &str); 11] = [
 
 /// What is said in place of a table of committed seeds.
 pub(super) fn uncommitted(live: &LiveState, width: usize) -> String {
-    let (seeds, controller) = (&live.seed_ends, controller(live));
+    let (seeds, run) = (&live.seed_ends, live.started.as_ref());
+    let controller = run.map_or("the controller", |run| run.controller.as_str());
     let mut text = String::from("No seed was committed");
     if live.episodes_done == 0 && seeds.germinated == 0 {
         return text + ".\n";
@@ -69,10 +70,6 @@ pub(super) fn uncommitted(live: &LiveState, width: usize) -> String {
     text
 }
 
-fn controller(live: &LiveState) -> &str {
-    live.started.as_ref().map_or("the controller", |run| &run.controller)
-}
-
 fn count(ages: &Ages) -> u64 {
     ages.values().sum()
 }
@@ -95,6 +92,9 @@ fn remedy(live: &LiveState, stage: SeedStage, reason: Option<PruneReason>, seeds
         }
         Some(HoldingTimeout) => "no commit was ordered in time: raise lifecycle.max_holding_steps".into(),
         Some(_) => "training diverged: lower the rates of task.host_opt and task.seed_opt".into(),
+        None if stage == SeedStage::Holding => {
+            "no commit was ordered in time: raise run.max_steps, or choose another policy.controller".into()
+        }
         None => format!(
             "episodes were over before seeds had passed {stage}: raise run.max_steps; if ADVANCE is never ordered, set \
              lifecycle.auto_forward"

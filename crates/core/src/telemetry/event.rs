@@ -125,7 +125,7 @@ payloads! {
 }
 
 impl Payload {
-    /// Rows that come every step and may be thinned or, by a live sink under pressure, dropped.
+    /// Rows that come every step; a live sink under pressure may miss them.
     pub const fn is_step_row(&self) -> bool {
         matches!(self, Self::EnvStep(_) | Self::Decision(_))
     }

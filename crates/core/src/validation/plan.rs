@@ -175,7 +175,7 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
     }
 }
 
-/// Most configurations that a plan over `slots` slots can have, at any limit: the size of an env's read pack.
+/// Most configurations that a plan over up to `slots` slots can have: the size of an env's read pack.
 pub fn max_configurations(config: &AttributionConfig, slots: usize) -> usize {
     let bound = |players: usize| {
         let subsets = u32::try_from(players)

@@ -68,6 +68,7 @@ fn each_end_has_its_setting() {
         (Training, Some(Policy), "raise lifecycle.min_prune_age"),
         (Holding, Some(HoldingTimeout), "raise lifecycle.max_holding_steps"),
         (Blending, None, "set lifecycle.auto_forward"),
+        (Holding, None, "choose another policy.controller"),
         (
             Training,
             Some(GovernorNan),
