@@ -142,11 +142,10 @@ fn walk(root: &'static Kind, path: &str, enters_members: bool) -> Result<(Field,
         };
         let fields = children(&kind);
         let member = if enters_members { member(&kind, segment) } else { None };
-        let is_after_member = members > 0;
         let mut is_member = false;
         if let (Kind::List(inner), true) = (kind, is_index) {
             found.kind = *inner;
-        } else if let (Some(member), true) = (member, is_after_member) {
+        } else if let (Some(member), true) = (member, members > 0) {
             (found, is_member) = (member, true);
         } else if let Some(field) = fields.iter().find(|field| field.name == segment) {
             found = **field;
@@ -157,7 +156,7 @@ fn walk(root: &'static Kind, path: &str, enters_members: bool) -> Result<(Field,
         } else {
             let available: Vec<_> = fields.iter().map(|field| field.name).collect();
             return Err(UnknownField {
-                suggestion: suggest(root, &below, segment, &available),
+                suggestion: suggest(root, &below, segment, path, &available),
                 below: below.join("."),
                 segment: segment.into(),
                 available,
@@ -204,12 +203,14 @@ pub fn member_with(kind: &Kind, name: &str) -> Option<&'static str> {
     }
 }
 
-/// A sibling of which it is a slip, else a field of that very name elsewhere, else a sibling that is spelled alike.
-fn suggest(root: &'static Kind, below: &[&str], segment: &str, siblings: &[&'static str]) -> Option<String> {
+/// A sibling of which the segment is a slip, else a field elsewhere of that very name or of the path's last one, else a sibling
+/// that is spelled alike.
+fn suggest(root: &'static Kind, below: &[&str], segment: &str, path: &str, siblings: &[&str]) -> Option<String> {
     let sibling = |name: &str| join(&below.join("."), name);
     slip_of(segment, siblings.iter().copied())
         .map(sibling)
         .or_else(|| path_ending_in(root, segment))
+        .or_else(|| path_ending_in(root, path.rsplit('.').next()?))
         .or_else(|| nearest(segment, siblings.iter().copied()).map(sibling))
 }
 

@@ -264,6 +264,11 @@ fn a_hint_names_the_sibling_before_a_field_far_away_and_never_the_place_itself()
             "`rent` belongs to `committed(..)`",
         ),
         ("()", Some("reward=sparse"), "did you mean `contribution(sparse())`?"),
+        (
+            "()",
+            Some("telemetry.trajectories=true"),
+            "did you mean `run.trajectories`?",
+        ),
     ] {
         let report = load_with(text, set.as_slice(), &catalog()).expect_err("a mistake");
         assert_eq!(report.problems[0].help.as_deref(), Some(hint));
