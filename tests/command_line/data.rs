@@ -117,6 +117,10 @@ fn photographs_of_any_size_are_described_with_a_task_to_paste() {
     // Of four images a fifth is none.
     std::fs::remove_file(folder.path().join("photos/ant/4.png")).expect("it is removed");
     succeeds(&engine_at(folder.path(), "validate --no-data mine.ron"));
+    // Slots are the host's, whose data need not be there.
+    let far = r#"(task: preset("images", (data: image_folder(path: "far"), host: resnet((blocks: [1, 1, 1])))))"#;
+    write(&folder.path().join("far.ron"), far);
+    succeeds(&engine_at(folder.path(), "validate --no-data far.ron"));
     let told = ["class 0 (ant) has no sample in the validation part; give more samples of it"];
     assert_has(&refused(&engine_at(folder.path(), "validate mine.ron")), &told);
     assert_has(&refused(&engine_at(folder.path(), "init photos")), &told);

@@ -13,11 +13,11 @@ use super::tree::{Node, Value};
 use crate::growth::SlotId;
 
 /// What a task of the preset for own images leaves to its data, and to its host. The data are looked at only
-/// if the task does not say both the classes and what the host reads; `folder` is where relative paths begin.
+/// if the task does not say both the classes and what the host reads, and the catalog knows images; `folder` is where relative
+/// paths begin.
 ///
 /// `None` for any other task, and where nothing can be said before the task is sound.
 pub(super) fn settled(root: &Node, catalog: &Catalog, folder: Option<&Path>) -> Option<Result<TaskOverrides, Problem>> {
-    let known = catalog.images.as_ref()?;
     let task = root.field("task").filter(|task| task.choice() == Some("preset"))?;
     let Value::Tuple(_, items) = &task.value else {
         return None;
@@ -32,7 +32,8 @@ pub(super) fn settled(root: &Node, catalog: &Catalog, folder: Option<&Path>) -> 
     // `--set` of a field of a host that is not chosen leaves a host without a choice.
     let (data, host) = (said("data")?, said("host").filter(|host| host.choice().is_some()));
     let mut settled = TaskOverrides::default();
-    if said("classes").is_none() || !host.is_some_and(says_input) {
+    let says_all = said("classes").is_some() && host.is_some_and(says_input);
+    if let (Some(known), false) = (&catalog.images, says_all) {
         let family = host.map_or("cnn", |host| host.choice().unwrap_or_default());
         match known.settle(&read(data)?, folder, family) {
             Ok(own) => {
