@@ -110,13 +110,14 @@ impl LayerNorm {
 /// some 40 µs forward and 100 µs backward; far beyond, it is several times slower.
 const PRODUCT_POSITIONS: i64 = 4096;
 
-/// Whether every dense 1×1 convolution has to be a matrix product: what oneDNN (as libtorch 2.11 has it) uses backward on
-/// x86-64 without AVX-512, `jit_avx2_1x1_convolution_bwd_weights`, writes behind the end of its buffer, which valgrind shows.
-fn needs_products() -> bool {
+/// Whether every dense 1×1 convolution has to be a matrix product, because oneDNN, as libtorch 2.11 has it, writes beyond the
+/// end of a buffer: on x86-64 without AVX-512 in `jit_avx2_1x1_convolution_bwd_weights`, which valgrind shows; with it, in the
+/// gradient of the weight at a stride of 2, for three channels of 96x96, which glibc's checks of the heap show.
+fn needs_products(stride: i64) -> bool {
     #[cfg(target_arch = "x86_64")]
-    return !is_x86_feature_detected!("avx512bw");
+    return stride > 1 || !is_x86_feature_detected!("avx512bw");
     #[cfg(not(target_arch = "x86_64"))]
-    false
+    return stride > 1;
 }
 
 /// A convolution that keeps the channels-last layout, with "same" padding and no bias of its own. It keeps height and width
@@ -171,7 +172,6 @@ impl Conv2d {
             stride,
             own_kernels: self.own_kernels && stride == 1,
             own_block: self.own_block && serves_block(size[1], size[0], size[2], stride),
-            pointwise: self.pointwise && (stride == 1 || needs_products()),
             ..self
         }
     }
@@ -209,7 +209,7 @@ impl Conv2d {
             return self.convolve(x, bias);
         }
         let (batch, channels, height, width) = x.size4()?;
-        if self.pointwise && (batch * height * width <= PRODUCT_POSITIONS || needs_products()) {
+        if self.pointwise && (batch * height * width <= PRODUCT_POSITIONS || needs_products(self.stride)) {
             let every = |x: &Tensor, dimension| x.f_slice(dimension, None, None, self.stride);
             let strided = (self.stride > 1).then(|| every(&every(x, 2)?, 3)).transpose()?;
             return strided
