@@ -31,19 +31,6 @@ const COLLAPSE_ARM: f64 = 0.6;
 /// It guesses again where its loss differs from that of guessing by less than this share of it.
 const COLLAPSE_BAND: f64 = 0.065;
 
-/// The limit that `loss` exceeds: of outliers once enough healthy losses are known, of a multiple of their median
-/// before.
-fn exceeded_by(loss: f64, healthy: &[f64]) -> Option<f64> {
-    if healthy.len() >= MIN_HISTORY {
-        let (mean, std) = statistics::mean_and_std(healthy)?;
-        let limit = mean + SENSITIVITY * std;
-        (loss > limit && loss > MULTIPLIER * mean).then_some(limit)
-    } else {
-        let limit = MULTIPLIER * statistics::median(healthy)?;
-        (healthy.len() >= MIN_WARM_UP && loss > limit).then_some(limit)
-    }
-}
-
 /// Why seeds are pruned by the rollback that an alarm leads to.
 pub const fn prune_reason(kind: AlarmKind) -> PruneReason {
     match kind {
@@ -53,17 +40,13 @@ pub const fn prune_reason(kind: AlarmKind) -> PruneReason {
     }
 }
 
-/// A loss that is not healthy, and what it was compared with. Losses in nats.
+/// A loss that is not healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alarm {
     /// What is wrong.
     pub kind: AlarmKind,
-    /// The loss that was judged.
+    /// The loss that was judged, in nats.
     pub loss: f64,
-    /// `None` for a loss that is no number.
-    pub threshold: Option<f64>,
-    /// Mean and standard deviation of the healthy losses; `None` without any.
-    pub healthy: Option<(f64, f64)>,
     /// Anomalies in a row, this one included.
     pub consecutive: u32,
 }
@@ -103,42 +86,44 @@ impl LossMonitor {
     /// order; the first that applies decides.
     pub fn judge(&mut self, loss: f64, random: f64) -> LossVerdict {
         let remembered: Vec<f64> = self.history.iter().copied().collect();
-        let healthy = statistics::mean_and_std(&remembered);
-        let alarm = |kind, threshold, consecutive| Alarm {
+        let healthy = statistics::mean_and_std(&remembered).filter(|_| remembered.len() >= MIN_HISTORY);
+        let alarm = |kind, consecutive| Alarm {
             kind,
             loss,
-            threshold,
-            healthy,
             consecutive,
         };
         if !loss.is_finite() {
-            return LossVerdict::Panic(alarm(AlarmKind::NonFinite, None, self.streak));
+            return LossVerdict::Panic(alarm(AlarmKind::NonFinite, self.streak));
         }
-        let is_warm = remembered.len() >= MIN_HISTORY;
-        let was_armed = is_warm && healthy.is_some_and(|(mean, _)| mean < COLLAPSE_ARM * random);
+        let was_armed = healthy.is_some_and(|(mean, _)| mean < COLLAPSE_ARM * random);
         if was_armed && (loss - random).abs() < COLLAPSE_BAND * random {
-            return LossVerdict::Panic(alarm(AlarmKind::ChanceCollapse, Some(random), self.streak));
+            return LossVerdict::Panic(alarm(AlarmKind::ChanceCollapse, self.streak));
         }
         if loss <= HARMLESS * random {
             return self.healthy(loss);
         }
-        match exceeded_by(loss, &remembered) {
-            Some(limit) => {
-                self.streak += 1;
-                let alarm = alarm(AlarmKind::Divergence, Some(limit), self.streak);
-                if self.streak >= MIN_PANICS {
-                    LossVerdict::Panic(alarm)
-                } else {
-                    LossVerdict::Suspect(alarm)
-                }
-            }
-            None if is_warm && healthy.is_some() => self.healthy(loss),
-            // Remembered, an early spike that nothing is known against would blind σ for a whole window.
+        // An outlier once enough healthy losses are known, a multiple of their median before.
+        let is_excessive = match healthy {
+            Some((mean, std)) => loss > mean + SENSITIVITY * std && loss > MULTIPLIER * mean,
             None => {
-                self.streak = 0;
-                LossVerdict::Healthy
+                let median = statistics::median(&remembered).filter(|_| remembered.len() >= MIN_WARM_UP);
+                median.is_some_and(|median| loss > MULTIPLIER * median)
             }
+        };
+        if is_excessive {
+            self.streak += 1;
+            let alarm = alarm(AlarmKind::Divergence, self.streak);
+            return match self.streak >= MIN_PANICS {
+                true => LossVerdict::Panic(alarm),
+                false => LossVerdict::Suspect(alarm),
+            };
         }
+        if healthy.is_some() {
+            return self.healthy(loss);
+        }
+        // Remembered, an early spike that nothing is known against would blind σ for a whole window.
+        self.streak = 0;
+        LossVerdict::Healthy
     }
 
     fn healthy(&mut self, loss: f64) -> LossVerdict {

@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixtures::assert_close;
 
 /// Ten classes.
 const LN_10: f64 = std::f64::consts::LN_10;
@@ -36,12 +35,13 @@ fn a_loss_must_pass_all_three_limits_to_be_an_anomaly() {
 
     let spread = || after([5.0, 5.5, 6.0, 4.5, 5.0, 5.5, 6.0, 4.5, 5.0, 5.0]);
     assert_eq!(words(&mut spread(), LN_10, &[14.0]), ["healthy"]);
-    let LossVerdict::Suspect(alarm) = spread().judge(15.7, LN_10) else {
-        panic!("15.7 is an anomaly");
-    };
-    let (mean, std) = alarm.healthy.unwrap();
-    let found = [mean, std, alarm.threshold.unwrap()];
-    assert_close(&found, &[5.2, 0.509_901_95, 5.2 + 6.0 * 0.509_901_95], 1e-7);
+    // Three times the mean of 5.2 is 15.6.
+    assert_eq!(words(&mut spread(), LN_10, &[15.7]), ["suspect"]);
+
+    // Six deviations of 4 above the mean of 5.
+    let wide = || after([1.0, 9.0].repeat(5));
+    assert_eq!(words(&mut wide(), LN_10, &[28.9]), ["healthy"]);
+    assert_eq!(words(&mut wide(), LN_10, &[29.1]), ["suspect"]);
 }
 
 #[test]

@@ -10,8 +10,6 @@ const GOOD: ValMetrics = ValMetrics {
 const SUSPECT: LossVerdict = LossVerdict::Suspect(Alarm {
     kind: AlarmKind::Divergence,
     loss: 50.0,
-    threshold: Some(1.6),
-    healthy: Some((1.0, 0.1)),
     consecutive: 1,
 });
 

@@ -45,8 +45,6 @@ fn a_rollback_makes_the_reward_forget_what_it_has_paid_for() {
     let alarm = Alarm {
         kind: AlarmKind::NonFinite,
         loss: f64::NAN,
-        threshold: None,
-        healthy: None,
         consecutive: 0,
     };
     let rollback = Rollback {
