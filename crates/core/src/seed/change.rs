@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use super::{PruneOrder, SeedRecord};
-use crate::growth::{AlphaAlgorithm, AlphaSpeed, GateResult, SeedStage, StageCause};
+use crate::growth::{AlphaSpeed, GateResult, SeedStage};
 
 /// The record as it will be (`None` = slot empty), and what changes with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,13 +48,11 @@ pub struct Transition {
     pub from: SeedStage,
     /// The stage entered.
     pub to: SeedStage,
-    /// Who or what moved the seed.
-    pub cause: StageCause,
     /// Alpha before the change.
     pub alpha: f64,
 }
 
-/// An ordered ramp, possibly with another blend operator.
+/// An ordered ramp.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retarget {
     /// Alpha when the ramp was ordered.
@@ -63,8 +61,6 @@ pub struct Retarget {
     pub to: f64,
     /// Length of the ramp.
     pub speed: AlphaSpeed,
-    /// Blend operator from now on.
-    pub operator_to: AlphaAlgorithm,
 }
 
 /// A gate's result, and whether it differs from the last attempt's in this stage.

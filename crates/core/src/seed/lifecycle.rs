@@ -13,7 +13,7 @@ use super::{
 };
 use crate::growth::{
     AlphaAlgorithm, AlphaCurveAction, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS, FailureReason, GateLevel, GateResult,
-    GerminationStyle, Initiator, LifecycleCommand, LifecycleOp, PruneReason, SeedStage, StageCause, Tempo,
+    GerminationStyle, Initiator, LifecycleCommand, LifecycleOp, PruneReason, SeedStage, Tempo,
 };
 use crate::scenario::{GateMode, LifecycleConfig, OnCommit};
 
@@ -118,7 +118,7 @@ pub fn plan_command(
 pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, FailureReason> {
     let mut draft = Draft::new(germination, rules)?;
     draft.pass_gate(GateLevel::G0, rules)?;
-    draft.germinate(StageCause::Policy, rules);
+    draft.germinate(rules);
     Ok(draft.finish())
 }
 
@@ -126,11 +126,11 @@ pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, Failur
 /// through all stages at once, without gates.
 pub fn germinate_committed(germination: Germination, rules: &Rules) -> Result<Plan, FailureReason> {
     let mut draft = Draft::new(germination, rules)?;
-    draft.germinate(StageCause::Auto, rules);
+    draft.germinate(rules);
     for stage in [SeedStage::Training, SeedStage::Blending, SeedStage::Holding] {
-        draft.grow_into(stage, StageCause::Auto, rules);
+        draft.grow_into(stage, rules);
     }
-    draft.commit(StageCause::Auto, rules);
+    draft.commit(rules);
     Ok(draft.finish())
 }
 
@@ -140,7 +140,7 @@ pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> 
     let (gate, stage) = next_stage(seed.stage).ok_or(FailureReason::WrongStage { stage: seed.stage })?;
     let mut draft = Draft::of(seed);
     draft.pass_gate(gate, rules)?;
-    draft.grow_into(stage, StageCause::Policy, rules);
+    draft.grow_into(stage, rules);
     Ok(draft.finish())
 }
 
@@ -165,7 +165,7 @@ pub fn set_alpha_target(seed: &SeedRecord, order: &AlphaOrder, rules: &Rules) ->
     let operator = order.style.algorithm();
     let mut draft = Draft::of(seed);
     if seed.stage == SeedStage::Holding && order.target.value() < 1.0 - ALPHA_TOLERANCE {
-        draft.enter(SeedStage::Blending, StageCause::Policy, rules);
+        draft.enter(SeedStage::Blending, rules);
     }
     draft.ramp(order.target.value(), order.speed, order.curve)?;
     draft.switch_operator(operator, order.gate_params);
@@ -187,11 +187,11 @@ pub fn prune(
     };
     let mut draft = Draft::of(seed);
     if speed == AlphaSpeed::Instant || seed.alpha.alpha() == 0.0 {
-        draft.remove(order, StageCause::Policy, rules);
+        draft.remove(order, rules);
         return Ok(draft.finish());
     }
     if seed.stage == SeedStage::Holding {
-        draft.enter(SeedStage::Blending, StageCause::ScheduledPrune, rules);
+        draft.enter(SeedStage::Blending, rules);
     }
     draft.ramp(0.0, speed, curve)?;
     draft.seed.pending_prune = Some(order);
@@ -205,7 +205,7 @@ pub fn prune_now(seed: &SeedRecord, order: PruneOrder, rules: &Rules) -> Result<
         return Err(FailureReason::WrongStage { stage: seed.stage });
     }
     let mut draft = Draft::of(seed);
-    draft.remove(order, order.initiator.into(), rules);
+    draft.remove(order, rules);
     Ok(draft.finish())
 }
 
@@ -214,7 +214,7 @@ pub fn commit(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> {
     seed_admits(LifecycleOp::Commit, &SlotView::from(seed), rules.limits)?;
     let mut draft = Draft::of(seed);
     draft.pass_gate(GateLevel::G5, rules)?;
-    draft.commit(StageCause::Policy, rules);
+    draft.commit(rules);
     Ok(draft.finish())
 }
 
@@ -229,7 +229,7 @@ pub fn tick(slot: Option<&SeedRecord>, rules: &Rules) -> Plan {
     let mut draft = Draft::of(seed);
     if let Some(reason) = automatic_prune(seed, rules.config) {
         let initiator = Initiator::Auto;
-        draft.remove(PruneOrder { reason, initiator }, StageCause::Auto, rules);
+        draft.remove(PruneOrder { reason, initiator }, rules);
         return draft.finish();
     }
     match seed.stage {
@@ -238,7 +238,7 @@ pub fn tick(slot: Option<&SeedRecord>, rules: &Rules) -> Plan {
             draft.seed.alpha.step();
             match draft.seed.pending_prune {
                 Some(order) if draft.seed.alpha.is_holding() => {
-                    draft.remove(order, StageCause::ScheduledPrune, rules);
+                    draft.remove(order, rules);
                 }
                 Some(_) => {}
                 None => draft.auto_forward(rules),
@@ -341,13 +341,12 @@ impl Draft {
     }
 
     /// The bookkeeping that every change of stage has in common.
-    fn enter(&mut self, to: SeedStage, cause: StageCause, rules: &Rules) {
+    fn enter(&mut self, to: SeedStage, rules: &Rules) {
         let seed = &mut self.seed;
         debug_assert!(may_follow(seed.stage, to), "{} cannot become {to}", seed.stage);
         self.change.transition = Some(Transition {
             from: seed.stage,
             to,
-            cause,
             alpha: seed.alpha.alpha(),
         });
         seed.stage = to;
@@ -362,8 +361,8 @@ impl Draft {
     }
 
     /// Germinates, with its module and, if the operator needs one, its gate.
-    fn germinate(&mut self, cause: StageCause, rules: &Rules) {
-        self.enter(SeedStage::Germinated, cause, rules);
+    fn germinate(&mut self, rules: &Rules) {
+        self.enter(SeedStage::Germinated, rules);
         self.change.effects.push(Effect::InsertSeed);
         if self.seed.algorithm == AlphaAlgorithm::Gate {
             self.change.effects.push(Effect::AddGate);
@@ -371,8 +370,8 @@ impl Draft {
     }
 
     /// Becomes a fixed part of the network, for the rest of the episode.
-    fn commit(&mut self, cause: StageCause, rules: &Rules) {
-        self.enter(SeedStage::Committed, cause, rules);
+    fn commit(&mut self, rules: &Rules) {
+        self.enter(SeedStage::Committed, rules);
         let effects: &[Effect] = match rules.config.on_commit {
             OnCommit::ResetMomentum => &[Effect::ResetMomentum, Effect::StopWeightDecay],
             OnCommit::Keep => &[Effect::StopWeightDecay],
@@ -383,8 +382,8 @@ impl Draft {
     }
 
     /// Enters the next growing stage, with what belongs to it.
-    fn grow_into(&mut self, stage: SeedStage, cause: StageCause, rules: &Rules) {
-        self.enter(stage, cause, rules);
+    fn grow_into(&mut self, stage: SeedStage, rules: &Rules) {
+        self.enter(stage, rules);
         let seed = &mut self.seed;
         match stage {
             SeedStage::Training => self.change.effects.push(Effect::CreateOptimizer),
@@ -429,7 +428,7 @@ impl Draft {
             return;
         }
         match self.failure_at(level, rules) {
-            None => self.grow_into(stage, StageCause::Gate, rules),
+            None => self.grow_into(stage, rules),
             Some(failed) => self.remember_failure(failed),
         }
     }
@@ -452,7 +451,6 @@ impl Draft {
             from: seed.alpha.alpha(),
             to: target,
             speed,
-            operator_to: seed.algorithm,
         });
         seed.alpha.retarget(target, speed.ticks(), shape)
     }
@@ -460,9 +458,6 @@ impl Draft {
     /// Switches the blend operator that goes with a ramp just ordered.
     fn switch_operator(&mut self, to: AlphaAlgorithm, gate_params: u64) {
         let from = std::mem::replace(&mut self.seed.algorithm, to);
-        if let Some(retarget) = &mut self.change.retarget {
-            retarget.operator_to = to;
-        }
         if from == to {
             return;
         }
@@ -476,8 +471,8 @@ impl Draft {
     }
 
     /// Takes the seed out of the slot; its metrics stay readable until the slot is free.
-    fn remove(&mut self, order: PruneOrder, cause: StageCause, rules: &Rules) {
-        self.enter(SeedStage::Pruned, cause, rules);
+    fn remove(&mut self, order: PruneOrder, rules: &Rules) {
+        self.enter(SeedStage::Pruned, rules);
         let seed = &mut self.seed;
         seed.alpha.reset();
         seed.pending_prune = None;
@@ -492,19 +487,19 @@ impl Draft {
         self.seed.steps_in_stage += 1;
         match self.seed.stage {
             SeedStage::Pruned => {
-                self.enter(SeedStage::Embargoed, StageCause::Auto, rules);
+                self.enter(SeedStage::Embargoed, rules);
                 self.seed.cooldown_left = EMBARGO_STEPS;
                 self.finish()
             }
             SeedStage::Embargoed => {
                 self.seed.cooldown_left = self.seed.cooldown_left.saturating_sub(1);
                 if self.seed.cooldown_left == 0 {
-                    self.enter(SeedStage::Resetting, StageCause::Auto, rules);
+                    self.enter(SeedStage::Resetting, rules);
                 }
                 self.finish()
             }
             _ => {
-                self.enter(SeedStage::Dormant, StageCause::Auto, rules);
+                self.enter(SeedStage::Dormant, rules);
                 Plan {
                     next: None,
                     change: self.change,

@@ -20,5 +20,5 @@ pub use declare::NameError;
 pub use declare::{coded_enum, written_as_text};
 pub use operations::{FailureReason, LifecycleCommand, LifecycleOp};
 pub use slots::{InjectionSpec, SlotId, SlotIdError};
-pub use stages::{GateCheck, GateLevel, GateResult, Initiator, PruneReason, SeedStage, StageCause};
+pub use stages::{GateCheck, GateLevel, GateResult, Initiator, PruneReason, SeedStage};
 pub use topology::Topology;

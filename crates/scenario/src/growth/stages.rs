@@ -114,28 +114,3 @@ coded_enum! {
         Auto = 2 => "auto",
     }
 }
-coded_enum! {
-    /// Who or what moved a seed to another stage.
-    StageCause {
-        /// An order of the controller.
-        Policy = 0 => "policy",
-        /// A gate that is tried without being asked.
-        Gate = 1 => "gate",
-        /// The engine itself: cool-down, automatic prune.
-        Auto = 2 => "auto",
-        /// A rollback.
-        Governor = 3 => "governor",
-        /// The ramp down that a prune ordered.
-        ScheduledPrune = 4 => "scheduled_prune",
-    }
-}
-
-impl From<Initiator> for StageCause {
-    fn from(initiator: Initiator) -> Self {
-        match initiator {
-            Initiator::Policy => Self::Policy,
-            Initiator::Governor => Self::Governor,
-            Initiator::Auto => Self::Auto,
-        }
-    }
-}

@@ -117,8 +117,7 @@ fn a_scheduled_prune_ramps_down_and_cannot_be_called_off() {
     let mut life = held(automatic());
     life.measure();
     let change = life.order(prune_slowly).expect("held seeds may be pruned");
-    let transition = change.transition.map(|t| (t.to, t.cause));
-    assert_eq!(transition, Some((Blending, StageCause::ScheduledPrune)));
+    assert_eq!(change.transition.map(|t| t.to), Some(Blending));
     assert!(life.seed().is_fading());
     assert!(!trains(life.stage(), life.seed().alpha.mode(), OnCommit::Keep));
     life.tick();
@@ -135,7 +134,6 @@ fn a_scheduled_prune_ramps_down_and_cannot_be_called_off() {
     let change = life.wait();
     assert_eq!((life.stage(), life.alpha()), (Pruned, 0.0));
     assert_eq!(change.pruned.map(|order| order.reason), Some(PruneReason::Policy));
-    assert_eq!(change.transition.map(|t| t.cause), Some(StageCause::ScheduledPrune));
     assert!(!life.seed().auto_pruned);
 }
 
@@ -148,7 +146,6 @@ fn the_governor_cuts_a_scheduled_prune_short() {
 
     assert_eq!(life.stage(), Pruned);
     assert_eq!(change.pruned, Some(GOVERNOR));
-    assert_eq!(change.transition.map(|t| t.cause), Some(StageCause::Governor));
     assert!(life.seed_mut().take_auto_pruned());
     assert!(!life.seed_mut().take_auto_pruned());
 }
@@ -201,8 +198,7 @@ fn a_held_seed_sent_lower_blends_again_and_keeps_its_blending_start() {
     life.measure();
     let lower = retarget(GerminationStyle::LinearAdd, AlphaTarget::Half);
     let change = life.order(lower).expect("alpha rests");
-    let transition = change.transition.map(|t| (t.to, t.cause));
-    assert_eq!(transition, Some((Blending, StageCause::Policy)));
+    assert_eq!(change.transition.map(|t| t.to), Some(Blending));
     assert_eq!(life.seed().accuracy.at_blending_start, start);
     life.tick();
     assert_alpha(&life, 0.9);
@@ -220,7 +216,6 @@ fn a_gate_comes_and_goes_with_the_operator() {
     ] {
         let change = life.order(retarget(style, AlphaTarget::Full)).expect("alpha rests");
         assert_eq!(change.effects.as_slice(), [effect]);
-        assert_eq!(change.retarget.map(|ramp| ramp.operator_to), Some(style.algorithm()));
         let seed = life.seed();
         assert_eq!((seed.gate_params, seed.algorithm), (gate_params, style.algorithm()));
         assert_eq!(seed.stage, Holding);
@@ -235,7 +230,6 @@ fn germination_brings_the_gate_with_a_gated_style_and_an_optimizer_with_training
     assert_eq!(life.seed().params(), 592 + 81);
     let change = life.tick();
     assert_eq!(change.effects.as_slice(), [Effect::CreateOptimizer]);
-    assert_eq!(change.transition.map(|t| t.cause), Some(StageCause::Gate));
 }
 
 #[test]
