@@ -37,13 +37,11 @@ impl Decision {
     }
 }
 
-/// Probabilities, entropies and value behind a learned decision.
+/// Probabilities and value behind a learned decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// By head: natural logarithm of the chosen member's probability, floor included; 0 where the head does not matter.
     pub log_probs: [f32; HEADS],
-    /// By head: entropy of the chosen branch over ln(valid members), in [0, 1]; 0 where the head does not matter.
-    pub entropies: [f32; HEADS],
     /// By op, floor included.
     pub op_probabilities: [f32; OPS],
     /// Output of the value head, in normalised units.

@@ -38,13 +38,12 @@ impl Floor {
     }
 }
 
-/// Probabilities of a head's members, floored, and the entropy before the floor.
+/// Probabilities of a head's members, floored.
 #[derive(Clone, Debug)]
 pub struct Categorical {
     valid: Choices,
     probabilities: [f64; Choices::CAPACITY],
     log_probabilities: [f64; Choices::CAPACITY],
-    entropy: f64,
 }
 
 impl Categorical {
@@ -57,19 +56,15 @@ impl Categorical {
         let highest = members().map(logit).fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = members().map(|member| (logit(member) - highest).exp()).sum();
         let log_sum = highest + sum.ln();
-        let mut entropy = 0.0;
         for member in members() {
             let log_probability = logit(member) - log_sum;
             log_probabilities[member] = log_probability;
             probabilities[member] = log_probability.exp();
-            entropy -= probabilities[member] * log_probability;
         }
-        let count = valid.len();
         let mut distribution = Self {
             valid,
             probabilities,
             log_probabilities,
-            entropy: if count < 2 { 0.0 } else { entropy / (count as f64).ln() },
         };
         distribution.raise_to(floor);
         distribution
@@ -98,11 +93,6 @@ impl Categorical {
     /// Natural logarithm; negative infinity for a member that is not valid.
     pub fn log_probability(&self, member: usize) -> f64 {
         self.log_probabilities[member]
-    }
-
-    /// Of the distribution without floor, over the logarithm of the number of valid members: in [0, 1].
-    pub fn entropy(&self) -> f64 {
-        self.entropy
     }
 
     /// The member that `uniform` in (0, 1) falls on, by inverse CDF over ascending members.
@@ -141,7 +131,7 @@ pub enum DecideMode {
     Greedy,
 }
 
-/// Chooses a member of every head and fills `log_probs`, `entropies` and `op_probabilities` of the sample.
+/// Chooses a member of every head and fills `log_probs` and `op_probabilities` of the sample.
 ///
 /// `uniforms`: one per head, in storage order, whether it is needed or not. The masks' invariants hold.
 pub fn choose(
@@ -154,7 +144,6 @@ pub fn choose(
 ) -> (HeadIndices, Sample) {
     let mut sample = Sample {
         log_probs: [0.0; HEADS],
-        entropies: [0.0; HEADS],
         op_probabilities: [0.0; OPS],
         value: f32::NAN,
     };
@@ -168,7 +157,6 @@ pub fn choose(
             DecideMode::Greedy => distribution.likeliest(),
         };
         sample.log_probs[index] = distribution.log_probability(member) as f32;
-        sample.entropies[index] = distribution.entropy() as f32;
         if head == Head::Op {
             sample.op_probabilities = std::array::from_fn(|op| distribution.probability(op) as f32);
         }

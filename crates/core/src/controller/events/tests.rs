@@ -7,7 +7,6 @@ fn a_readout_tells_of_the_heads_that_mattered_and_of_what_could_have_been_done()
     let masks = masks(&empty(1), &limits());
     let mut sample = Sample {
         log_probs: [0.0; HEADS],
-        entropies: [0.5; HEADS],
         op_probabilities: [0.75, 0.25, 0.0, 0.0, 0.0, 0.0],
         value: -0.25,
     };

@@ -55,12 +55,11 @@ fn the_joint_log_probability_of_equal_logits_counts_the_choices() {
     let (wait, of_wait) = from_equal_logits(&empty, 0.1);
     assert_eq!(wait, [0, 0, 2, 1, 2, 0, 0, 0]);
     assert!((joint(&of_wait) + std::f32::consts::LN_2).abs() < 1e-6);
-    assert_eq!([&of_wait.log_probs[..7], &of_wait.entropies[..7]], [[0.0; 7]; 2]);
+    assert_eq!(of_wait.log_probs[..7], [0.0; 7]);
 
     let (germinate, of_germinate) = from_equal_logits(&empty, 0.9);
     assert_eq!(germinate[Head::Op as usize], LifecycleOp::Germinate.code() as u8);
     assert!((joint(&of_germinate) + 7.321189).abs() < 1e-5);
-    assert!((of_germinate.entropies[Head::Blueprint as usize] - 1.0).abs() < 1e-6);
 
     let (prune, of_prune) = from_equal_logits(&six_ops(), 3.5 / 6.0);
     assert_eq!(prune[Head::Op as usize], LifecycleOp::Prune.code() as u8);
@@ -127,13 +126,27 @@ fn available_entropy_has_a_gradient_on_a_step_that_waited() {
     assert_eq!(values(&of(&terms.entropy_available, Head::AlphaSpeed)), [0.0]);
 }
 
-/// Gradients of the op head's log-probabilities with three valid ops and logits [4, 0, 0].
-fn op_gradients(epsilon: f64) -> [Vec<f64>; 3] {
+/// Three valid ops, with logits [4, 0, 0].
+fn three_ops() -> (LogitLayout, Vec<f32>, MaskSet) {
     let layout = layout(HeadConditioning::PerOp);
     let mut logits = vec![0.0; layout.width()];
     logits[0] = 4.0;
     let mut masks = six_ops();
     masks.keep_ops(&LifecycleOp::ALL[..3]).unwrap();
+    (layout, logits, masks)
+}
+
+#[test]
+fn an_entropy_is_that_of_a_choice_before_its_floor() {
+    let (layout, logits, masks) = three_ops();
+    let terms = evaluate(&layout, &logits, &masks, [0, 0, 2, 1, 2, 0, 0, 0], &default_floors()).terms;
+    let found = [&terms.entropy_causal, &terms.entropy_available].map(|tensor| values(tensor)[Head::Op as usize]);
+    assert_close(&found, &[0.161_406; 2], 1e-5);
+}
+
+/// Gradients of the op head's log-probabilities.
+fn op_gradients(epsilon: f64) -> [Vec<f64>; 3] {
+    let (layout, logits, masks) = three_ops();
     let actions = [
         [0, 0, 2, 1, 2, 0, 0, 0],
         [2, 1, 2, 1, 2, 0, 0, 1],
@@ -163,9 +176,8 @@ fn blueprints_are_masked_by_the_chosen_slot() {
     masks.keep(MaskRow::Blueprints { slot: 2 }, Choices::only(4)).unwrap();
     let layout = layout(HeadConditioning::PerOp);
     let logits = vec![0.0; layout.width()];
-    let (indices, sample) = sampled(&layout, &logits, &masks, &[(Head::Op, 0.9), (Head::Slot, 0.99)]);
+    let (indices, _) = sampled(&layout, &logits, &masks, &[(Head::Op, 0.9), (Head::Slot, 0.99)]);
     assert_eq!((indices[0], indices[1]), (2, 4));
-    assert_eq!(sample.entropies[Head::Blueprint as usize], 0.0);
 
     let terms = evaluate(&layout, &logits, &masks, indices, &default_floors()).terms;
     let found = [&terms.log_probs, &terms.entropy_causal, &terms.entropy_available];
@@ -191,9 +203,8 @@ fn with_a_row_per_slot_blueprints_are_chosen_by_the_slot() {
 
         let evaluated = evaluate(&layout, &logits, &masks, indices, &default_floors());
         let head = Head::Blueprint as usize;
-        let terms = [&evaluated.terms.log_probs, &evaluated.terms.entropy_causal];
-        let acted = [sample.log_probs, sample.entropies].map(|terms| f64::from(terms[head]));
-        assert_close(&terms.map(|terms| values(terms)[head]), &acted, 1e-5);
+        let acted = f64::from(sample.log_probs[head]);
+        assert_close(&[values(&evaluated.terms.log_probs)[head]], &[acted], 1e-5);
         evaluated.terms.log_probs.sum(Kind::Float).backward();
         let gradient = values(&evaluated.logits.grad());
         for other in (0..3).filter(|&other| other != slot) {
