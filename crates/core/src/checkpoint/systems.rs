@@ -11,8 +11,8 @@ use bevy_ecs::prelude::*;
 use super::id::CheckpointId;
 use super::resume::ResumePoint;
 use super::shelf::{BestCheckpoint, CheckpointError, Checkpoints};
-use super::writer::{CheckpointWriter, TrainedState};
-use crate::env::{Experiment, LoadedData, StartingWeights};
+use super::writer::{CheckpointWriter, RunInputs, TrainedState};
+use crate::env::Experiment;
 use crate::health::{Failure, RunHealth};
 use crate::keep::{KeptNetworks, NetworkShelf};
 use crate::learner::is_between_rollouts;
@@ -29,7 +29,8 @@ const MOST_FAILURES: u32 = 3;
 pub(crate) fn restore(
     mut commands: Commands,
     point: Option<Res<ResumePoint>>,
-    (data, weights, experiment): (Res<LoadedData>, Option<Res<StartingWeights>>, Res<Experiment>),
+    inputs: RunInputs,
+    experiment: Res<Experiment>,
     recording: Option<ResMut<Recording>>,
     mut trained: TrainedState,
     mut kept: ResMut<KeptNetworks>,
@@ -37,8 +38,8 @@ pub(crate) fn restore(
     let Some(point) = point else {
         return Ok(());
     };
-    let weights_hash = weights.as_ref().and_then(|weights| weights.hash.as_deref());
-    let continuation = point.continuation(data.set.hash(), weights_hash)?;
+    let (data_hash, weights_hash) = inputs.hashes();
+    let continuation = point.continuation(data_hash, weights_hash)?;
     trained.load(&point.checkpoint)?;
     let id = point.progress.id();
     if id.is_inside_round() {

@@ -92,13 +92,27 @@ impl TrainedState<'_> {
     }
 }
 
+/// What a run is made from; one that is resumed has the same.
+#[derive(SystemParam)]
+pub struct RunInputs<'w> {
+    data: Res<'w, LoadedData>,
+    weights: Option<Res<'w, StartingWeights>>,
+}
+
+impl RunInputs<'_> {
+    /// Of its data, and of the weights that its episodes start from; `None` where all are drawn.
+    pub(super) fn hashes(&self) -> (&str, Option<&str>) {
+        let weights = self.weights.as_ref().and_then(|weights| weights.hash.as_deref());
+        (self.data.set.hash(), weights)
+    }
+}
+
 /// Position of the run.
 #[derive(SystemParam)]
 pub struct RunView<'w> {
     pub(super) experiment: Res<'w, Experiment>,
     pub(super) clock: Res<'w, RunClock>,
-    data: Res<'w, LoadedData>,
-    weights: Option<Res<'w, StartingWeights>>,
+    inputs: RunInputs<'w>,
     pub(super) folder: Res<'w, RunDirectory>,
     claim: Res<'w, RunClaim>,
     pub(super) stop: Res<'w, StopSignal>,
@@ -160,12 +174,13 @@ impl RunView<'_> {
     ) -> Progress {
         let Experiment { scenario, layout, .. } = &*self.experiment;
         let changes = self.resumed.as_ref().map(|point| point.progress.changes.clone());
+        let (data_hash, weights_hash) = self.inputs.hashes();
         Progress {
             format: Progress::FORMAT,
             engine: env!("CARGO_PKG_VERSION").into(),
             scenario_hash: self.folder.scenario_hash().into(),
-            data_hash: self.data.set.hash().into(),
-            weights_hash: self.weights.as_ref().and_then(|weights| weights.hash.clone()),
+            data_hash: data_hash.into(),
+            weights_hash: weights_hash.map(String::from),
             rounds: scenario.run.rounds,
             next_round: at.round,
             step: at.step,

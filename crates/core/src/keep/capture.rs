@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
+use bevy_ecs::system::SystemParam;
 
 use crate::clock::RunClock;
 use crate::data::TaskData;
@@ -61,6 +63,18 @@ fn is_committed(seed: &SeedRecord) -> bool {
     seed.stage == SeedStage::Committed
 }
 
+/// What networks of a round are taken out by.
+#[derive(SystemParam)]
+pub struct KeepContext<'w> {
+    pub(super) experiment: Res<'w, Experiment>,
+    pub(super) clock: Res<'w, RunClock>,
+    hosts: Res<'w, HostRegistry>,
+    blueprints: Res<'w, BlueprintRegistry>,
+    data: Res<'w, LoadedData>,
+    pub(super) directory: Option<Res<'w, RunDirectory>>,
+    tools: Tools<'w>,
+}
+
 /// What all networks of a round have in common.
 pub(super) struct Surroundings<'a> {
     host: Graph,
@@ -78,15 +92,12 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl<'a> Surroundings<'a> {
-    pub(super) fn new(
-        (experiment, clock): (&'a Experiment, &RunClock),
-        (hosts, blueprints): (&HostRegistry, &'a BlueprintRegistry),
-        data: &LoadedData,
-        directory: Option<&RunDirectory>,
-        tools: &'a Tools<'a>,
-    ) -> Result<Self, Failure> {
-        let Experiment { scenario, task, .. } = experiment;
-        let plan = hosts.of(&task.host, experiment.folder.as_deref())?.plan(task.classes);
+    pub(super) fn new(context: &'a KeepContext) -> Result<Self, Failure> {
+        let KeepContext { experiment, data, .. } = context;
+        let Experiment { scenario, task, .. } = &**experiment;
+        let host = context.hosts.of(&task.host, experiment.folder.as_deref())?;
+        let plan = host.plan(task.classes);
+        let directory = context.directory.as_deref();
         let scenario_hash = match directory {
             Some(directory) => directory.scenario_hash().into(),
             None => blake3::hash(resolved_ron(scenario)?.as_bytes()).to_hex().to_string(),
@@ -95,11 +106,11 @@ impl<'a> Surroundings<'a> {
             host: plan.graph(),
             costs: plan.op_costs(),
             host_parameters: plan.outline().parameters,
-            blueprints,
+            blueprints: &context.blueprints,
             validated: data.feed.val_units() as u64,
             tested: (data.set.sizes().test * data.feed.units_per_sample) as u64,
             experiment,
-            tools,
+            tools: &context.tools,
             data: card(&task.name, &data.set),
             origin: Origin {
                 engine: env!("CARGO_PKG_VERSION").into(),
@@ -107,7 +118,7 @@ impl<'a> Surroundings<'a> {
                 scenario: scenario.name.clone(),
                 scenario_hash,
                 seed: scenario.run.seed,
-                round: clock.round(),
+                round: context.clock.round(),
                 env: 0,
                 steps: 0,
                 rollbacks: 0,

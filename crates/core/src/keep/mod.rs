@@ -17,17 +17,14 @@ use bevy_ecs::prelude::*;
 pub use shelf::{KeptFile, NetworkShelf};
 pub use test_part::TestPart;
 
-use crate::clock::RunClock;
-use crate::env::{Experiment, LoadedData, round_is_complete};
+use crate::env::round_is_complete;
 use crate::health::{Failure, InEnv};
-use crate::network::{GrownNetwork, HostRegistry};
+use crate::network::GrownNetwork;
 use crate::record::RunDirectory;
 use crate::run::StopSignal;
 use crate::scenario::Keep;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Work};
-use crate::seed::BlueprintRegistry;
-use crate::validation::Tools;
-use capture::{EndedNetwork, Surroundings};
+use capture::{EndedNetwork, KeepContext, Surroundings};
 
 /// What the networks of a run may take on disk: room for every network of all shipped scenarios, and no full disk by the
 /// thousandth round of `keep: all`.
@@ -68,13 +65,11 @@ pub struct KeptNetworks {
 pub(crate) fn keep_networks(
     mut envs: Query<EndedNetwork>,
     mut kept: ResMut<KeptNetworks>,
-    (experiment, clock, stop): (Res<Experiment>, Res<RunClock>, Res<StopSignal>),
-    (hosts, blueprints, data): (Res<HostRegistry>, Res<BlueprintRegistry>, Res<LoadedData>),
-    directory: Option<Res<RunDirectory>>,
-    tools: Tools,
+    stop: Res<StopSignal>,
+    context: KeepContext,
 ) {
-    let keep = experiment.scenario.run.keep;
-    let is_last = clock.upcoming_round().is_none() || stop.is_requested();
+    let keep = context.experiment.scenario.run.keep;
+    let is_last = context.clock.upcoming_round().is_none() || stop.is_requested();
     let whole_round = match keep {
         Keep::None => return,
         Keep::All => true,
@@ -83,13 +78,7 @@ pub(crate) fn keep_networks(
     if keep == Keep::Last && !is_last {
         return;
     }
-    let surroundings = Surroundings::new(
-        (&experiment, &clock),
-        (&hosts, &blueprints),
-        &data,
-        directory.as_deref(),
-        &tools,
-    );
+    let surroundings = Surroundings::new(&context);
     let taken = surroundings.and_then(|surroundings| take_out(&mut envs, whole_round, &surroundings));
     let mut networks = match taken {
         Ok(networks) => networks,
@@ -100,9 +89,9 @@ pub(crate) fn keep_networks(
             kept.best = Some(network.clone());
         }
     }
-    if let Some(directory) = directory {
+    if let Some(directory) = &context.directory {
         kept.unsaved.extend(networks.iter().cloned());
-        kept.write(&directory);
+        kept.write(directory);
     }
     if is_last {
         networks.sort_unstable_by_key(|network| network.origin.env);

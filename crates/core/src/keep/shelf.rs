@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::health::{AtPath, FileError};
 use crate::network::{GrownNetwork, NetworkError};
+use crate::run::size;
 use crate::scenario::Keep;
 use crate::storage;
 
@@ -130,8 +131,9 @@ impl NetworkShelf {
         }
         if total > most_bytes && !is_best(network.origin.round, network.origin.env) {
             tracing::warn!(
-                "{} is not kept: kept networks would take more than {most_bytes} bytes",
-                path.display()
+                "{} is not kept: kept networks would take more than {}",
+                path.display(),
+                size(most_bytes.into())
             );
             return Ok(());
         }

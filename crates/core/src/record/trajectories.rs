@@ -42,8 +42,10 @@ pub struct Recorder {
 /// Begins the set of the run, or continues it behind the rounds that it keeps.
 pub(crate) fn begin_set(
     mut recorder: ResMut<Recorder>,
-    (experiment, horizon): (Res<Experiment>, Res<RewardHorizon>),
-    (schema, blueprints): (Option<Res<ObservationSchema>>, Res<BlueprintRegistry>),
+    experiment: Res<Experiment>,
+    horizon: Res<RewardHorizon>,
+    schema: Option<Res<ObservationSchema>>,
+    blueprints: Res<BlueprintRegistry>,
     directory: Option<Res<RunDirectory>>,
 ) -> Result<(), Failure> {
     let (Some(directory), Some(schema)) = (directory, schema) else {
