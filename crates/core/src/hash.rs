@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// Of some bytes, in lower-case hexadecimal.
+/// SHA-256 of some bytes, in lower-case hexadecimal.
 pub fn sha256(content: &[u8]) -> String {
     sha256_of([content])
 }

@@ -51,7 +51,7 @@ impl AllowedActions {
         }
     }
 
-    /// Of all blueprints, grown by this host or not.
+    /// Those of all blueprints, grown by this host or not.
     pub fn blueprints(&self) -> Choices {
         self.blueprints
     }

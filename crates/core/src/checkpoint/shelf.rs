@@ -51,7 +51,7 @@ pub struct Progress {
     /// [`StartingWeights::hash`](crate::env::StartingWeights::hash) of what its episodes start from; `None` where all is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights_hash: Option<String>,
-    /// That the run is to have in all; a resumed run may have been given more.
+    /// Rounds that the run is to have in all; a resumed run may have been given more.
     pub rounds: u32,
     /// To be played next: as many have been played to their end.
     pub next_round: u32,
@@ -97,7 +97,7 @@ pub enum CheckpointName {
     /// The newest that can be read, also one inside a round.
     #[default]
     Last,
-    /// That with the best rolling accuracy.
+    /// The one with the best rolling accuracy.
     Best,
     /// The one after N rounds.
     Round(u32),

@@ -100,7 +100,7 @@ pub struct RunInputs<'w> {
 }
 
 impl RunInputs<'_> {
-    /// Of its data, and of the weights that its episodes start from; `None` where all are drawn.
+    /// Hashes of its data and of the weights that its episodes start from; `None` where all are drawn.
     pub(super) fn hashes(&self) -> (&str, Option<&str>) {
         let weights = self.weights.as_ref().and_then(|weights| weights.hash.as_deref());
         (self.data.set.hash(), weights)

@@ -84,7 +84,7 @@ pub(super) struct Ring {
 type Filled = (HostBuffer, Result<(), DataError>);
 
 impl Ring {
-    /// Of env `env` on `device`, for rows of `row` bytes.
+    /// The batches of env `env` on `device`, with rows of `row` bytes.
     pub fn new(readers: &Readers, rows: &Arc<dyn Rows>, row: usize, device: Device, env: u64) -> Self {
         Self {
             readers: readers.clone(),

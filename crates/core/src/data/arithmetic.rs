@@ -37,7 +37,7 @@ pub struct FeedArithmetic {
 }
 
 impl FeedArithmetic {
-    /// Of counts of training and validation samples, each with one prediction.
+    /// Arithmetic of counts of training and validation samples, each with one prediction.
     ///
     /// # Errors
     /// A batch that is too large, with the largest legal size; more validation batches than there are.

@@ -38,7 +38,7 @@ impl DataError {
         Self::new(fault, "the file is damaged or cut short: fetch or copy it again")
     }
 
-    /// Of a file that should have `expected` bytes, and has `found`, or more.
+    /// A file that should have `expected` bytes, and has `found`, or more.
     pub(super) fn length(file: &str, expected: u128, found: u64) -> Self {
         let fault = if u128::from(found) > expected {
             format!("continues after the {expected} that its header implies, found {found} or more bytes")
@@ -48,7 +48,7 @@ impl DataError {
         Self::new(format!("data file {file} {fault}"), DAMAGED)
     }
 
-    /// Of a record that its file ends in, or before.
+    /// A record that its file ends in, or before.
     pub(super) fn truncated(file: &str, record: usize, byte: u64, [found, expected]: [usize; 2]) -> Self {
         Self::new(
             format!("data file {file}: record {record} at byte {byte} has {found} of {expected} bytes"),
@@ -56,7 +56,7 @@ impl DataError {
         )
     }
 
-    /// Of sample `index`, whose label is at `byte` of its file, if it is in one.
+    /// Label of sample `index` that no class has; it is at `byte` of its file, if it is in one.
     pub(super) fn label(name: &str, index: usize, byte: Option<u64>, label: i64, classes: i64) -> Self {
         let at = byte.map(|byte| format!(" (byte {byte})")).unwrap_or_default();
         let fault = format!("data '{name}': label {label} of sample {index}{at} is outside 0..{classes}");
@@ -73,13 +73,13 @@ impl DataError {
         Self::new(fault, "make the parts of task.data smaller")
     }
 
-    /// Of the named files that a published set has, one is missing.
+    /// A missing file of those that a published set has.
     pub(super) fn missing_member(folder: &Path, member: &str, format: &str, origin: &str) -> Self {
         let fault = format!("{} has no file {member}, which {format} needs", folder.display());
         Self::new(fault, format!("fetch the set again from {origin}"))
     }
 
-    /// Of a host that reads other data than there are; `key` is the field of the task to change.
+    /// A host that reads other data than there are; `key` is the field of the task to change.
     pub(super) fn host(key: &str, host: impl Display, name: &str, data: impl Display) -> Self {
         let fault = format!("task.host reads {host}, but the data '{name}' is {data}");
         Self::new(fault, format!("make task.{key} agree with the data"))
@@ -95,7 +95,7 @@ impl DataError {
         Self::new(fault, "free device memory or use fewer samples")
     }
 
-    /// Of the feed of an env.
+    /// A failure of the feed of an env.
     pub(super) fn feed(env: u64, fault: impl Display, remedy: impl Into<String>) -> Self {
         Self::new(format!("the batch feed of env {env}: {fault}"), remedy)
     }

@@ -54,7 +54,7 @@ impl StepFeed {
     /// stream guard of the env, so that the buffers belong to its stream.
     ///
     /// # Errors
-    /// That the device cannot hold the buffers.
+    /// A device that cannot hold the buffers.
     pub fn new(resident: &ResidentData, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         let plan = FeedPlan::of_crops(resident.augment, resident.geometry, arithmetic, env);
         Self::allocate(resident, plan).map_err(|cause| DataError::feed_device(env, cause))

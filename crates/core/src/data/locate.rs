@@ -27,7 +27,7 @@ pub fn find(name: &str, scenario_dir: Option<&Path>, origin: Option<&str>) -> Re
     locate(name, scenario_dir).map_err(|looked_at| missing(name, &looked_at, origin))
 }
 
-/// That no file called `name` is in any of the places.
+/// The error that no file called `name` is in any of the places.
 pub fn missing(name: &str, looked_at: &[PathBuf], origin: Option<&str>) -> DataError {
     let places = listed(looked_at.iter().map(|path| path.display()));
     let published = origin.map(|origin| format!(" (published at {origin})"));

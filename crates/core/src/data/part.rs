@@ -74,7 +74,7 @@ impl Part {
     /// Image `index`; `scratch` is memory that callers keep for many of them.
     ///
     /// # Errors
-    /// That the file in which it stays has become shorter, or cannot be read.
+    /// A file that has become shorter, or cannot be read.
     ///
     /// # Panics
     /// If there is no such image.
@@ -131,7 +131,7 @@ impl Part {
 /// An empty list with room for images of `each` bytes.
 ///
 /// # Errors
-/// That there is no memory for them.
+/// Too little memory for them.
 pub(super) fn room_for(images: usize, each: u128) -> Result<Vec<u8>, DataError> {
     let bytes = each.saturating_mul(images as u128);
     let mut pixels = Vec::new();

@@ -94,7 +94,7 @@ impl DataRegistry {
     /// Asks the set of that name for its images; with the name that it was registered under.
     ///
     /// # Errors
-    /// That there is no set of that name, or what it fails with.
+    /// A name that no set has, or what the set fails with.
     pub(super) fn load(
         &self,
         name: &str,

@@ -84,7 +84,7 @@ impl ResidentData {
     /// `augment` decides how training images are padded, mirrored and cut out.
     ///
     /// # Errors
-    /// That the device cannot hold the data; those of reading images.
+    /// A device that cannot hold the data; those of reading images.
     pub fn upload(
         data: &DataSet,
         augment: Option<AugmentSpec>,
@@ -152,7 +152,7 @@ impl EvalSet {
     /// Uploads and normalises `part` of `data`.
     ///
     /// # Errors
-    /// That the device cannot hold the part; those of reading images.
+    /// A device that cannot hold the part; those of reading images.
     pub fn upload(data: &DataSet, part: &Part, device: Device) -> Result<Self, DataError> {
         let pixels = part.pixels()?;
         let tensors = || -> Result<(Tensor, Tensor), TorchError> {

@@ -13,7 +13,7 @@ use crate::scenario::SynthImages;
 use super::DataError;
 use super::part::room_for;
 
-/// Of the gratings' two frequencies, in pixels.
+/// Periods of the gratings' two frequencies, in pixels.
 const PERIODS: [i64; 2] = [8, 4];
 /// Pixel value that means 1.0.
 pub const SCALE: f64 = 255.0;
@@ -61,7 +61,7 @@ pub fn label(params: &SynthImages, index: usize) -> i64 {
 /// All images of a part (0 train, 1 validation, 2 test), `u8 [n, H, W, C]`, generated in parallel.
 ///
 /// # Errors
-/// That there is no memory for them.
+/// Too little memory for them.
 pub fn generate(params: &SynthImages, part: u64, count: usize) -> Result<Vec<u8>, DataError> {
     let size = params.channels * params.height * params.width;
     let mut pixels = room_for(count, size as u128)?;

@@ -162,7 +162,7 @@ impl TaskData {
 /// without records, are reported elsewhere.
 ///
 /// # Errors
-/// That a file is packed, or cannot be read.
+/// A file that is packed, or cannot be read.
 pub fn refuse_packed(source: &DataSource, scenario_dir: Option<&Path>) -> Result<(), DataError> {
     let name = match source {
         DataSource::Cifar10 { path } | DataSource::Cifar100 { path } | DataSource::IdxFolder { path, .. } => path,
@@ -208,7 +208,7 @@ impl Resident {
     /// padded and mirrored.
     ///
     /// # Errors
-    /// That the device cannot hold the data; those of reading them.
+    /// A device that cannot hold the data; those of reading them.
     pub fn upload(
         data: &TaskData,
         augment: Option<AugmentSpec>,
@@ -252,7 +252,7 @@ impl Feed {
     /// guard of the env, so that the buffers belong to its stream.
     ///
     /// # Errors
-    /// That the device cannot hold the buffers.
+    /// A device that cannot hold the buffers.
     pub fn new(resident: &Resident, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         Ok(match resident {
             Resident::Images(data) => Self::Images(Box::new(StepFeed::new(data, arithmetic, env)?)),

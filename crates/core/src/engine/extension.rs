@@ -73,7 +73,7 @@ pub struct Names {
 }
 
 impl Extension {
-    /// Of plugins: a plugin, a function of an [`App`], or a tuple of them.
+    /// Extension by plugins: a plugin, a function of an [`App`], or a tuple of them.
     pub fn new<M>(plugins: impl Plugins<M> + Clone + Send + Sync + 'static) -> Self {
         Self::default().with(plugins)
     }
@@ -137,7 +137,7 @@ impl Names {
     }
 }
 
-/// That every part could be registered; a registry of a plugin that was left out holds nothing.
+/// Checks that every part could be registered; a registry of a plugin that was left out holds nothing.
 ///
 /// # Errors
 /// The first part that could not.

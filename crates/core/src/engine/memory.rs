@@ -20,9 +20,9 @@ const MIB: f64 = 1_048_576.0;
 const F32: f64 = 4.0;
 /// Bytes of a label.
 const LABEL: f64 = 8.0;
-/// Of the process before anything is trained, as measured: libtorch, its threads, and what it keeps for itself.
+/// Bytes of the process before anything is trained, as measured: libtorch, its threads, and what it keeps for itself.
 const PROGRAM: f64 = 256.0 * MIB;
-/// Of CUDA before the first tensor, roughly: its context, and the kernels of libtorch and its libraries.
+/// Bytes of CUDA before the first tensor, roughly: its context, and the kernels of libtorch and its libraries.
 const CUDA: f64 = 500.0 * MIB;
 /// What cuBLAS takes for a thread and a stream: see [`fix_cublas_workspace`](crate::torch::fix_cublas_workspace).
 const WORKSPACE: f64 = 32.0 * MIB;

@@ -41,7 +41,7 @@ pub struct EndedNetwork {
 }
 
 impl EndedNetworkItem<'_, '_> {
-    /// Of the env in the run.
+    /// Index of the env in the run.
     pub(super) fn index(&self) -> usize {
         self.id.index
     }

@@ -30,7 +30,7 @@ pub struct KeptFile {
 }
 
 impl NetworkShelf {
-    /// That of the run in `directory`, which need not have one.
+    /// The folder of the run in `directory`, which need not have one.
     pub fn of(directory: &Path) -> Self {
         Self(directory.join(FOLDER))
     }

@@ -13,7 +13,7 @@ pub struct TestPart {
 }
 
 impl TestPart {
-    /// That of `data`; `None` where there is none.
+    /// The test part of `data`; `None` where there is none.
     ///
     /// # Errors
     /// Samples that cannot be read, or are too many for the memory.

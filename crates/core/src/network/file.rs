@@ -165,7 +165,7 @@ pub(super) fn some_of<T: AsRef<str>>(texts: &[T], separator: &str) -> String {
     }
 }
 
-/// Of the description and of all tensors with their names.
+/// Hash of the description and of all tensors with their names.
 fn checksum(description: &str, parameters: &BTreeMap<String, PlainTensor>) -> String {
     let tensors = parameters.iter().flat_map(|(name, tensor)| {
         let head = format!("{name} {tensor:?} ").into_bytes();

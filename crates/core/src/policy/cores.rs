@@ -121,7 +121,7 @@ struct RecurrentLayer<C> {
 }
 
 impl<C: RecurrentCell> RecurrentCore<C> {
-    /// Of as many layers as are asked for.
+    /// Core of as many layers as are asked for.
     ///
     /// # Errors
     /// libtorch's.

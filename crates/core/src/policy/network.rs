@@ -106,7 +106,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Of the sizes that a valid scenario has.
+    /// Network of the sizes that a valid scenario has.
     ///
     /// # Errors
     /// A device error.

@@ -11,7 +11,7 @@ use crate::scenario::NetConfig;
 
 /// Steps that a decision looks back on, its own included.
 const WINDOW: i64 = 16;
-/// Of the attention.
+/// Heads of the attention.
 const HEADS: i64 = 2;
 /// Score of a place in which nothing was seen.
 const UNSEEN: f64 = -1.0e4;

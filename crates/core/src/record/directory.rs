@@ -78,7 +78,7 @@ pub struct ScenarioFile {
 }
 
 impl ScenarioFile {
-    /// Of a text that no file holds; its paths start in the working directory.
+    /// Scenario of a text that no file holds; its paths start in the working directory.
     pub fn of_text(text: &str) -> Self {
         Self {
             path: None,
@@ -99,7 +99,7 @@ pub(super) struct ManifestHead {
 }
 
 impl ManifestHead {
-    /// Of the run in `directory`.
+    /// Head of the manifest of the run in `directory`.
     ///
     /// # Errors
     /// If there is no manifest, or none that can be read.

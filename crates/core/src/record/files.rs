@@ -13,7 +13,7 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> std::io::Resu
     replace_synced(path, &text)
 }
 
-/// Of all files in a folder; what cannot be looked at counts for nothing.
+/// Bytes of all files in a folder; what cannot be looked at counts for nothing.
 pub(crate) fn bytes_below(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| match entry.metadata() {

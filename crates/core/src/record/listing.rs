@@ -38,7 +38,7 @@ pub enum ListedState {
 }
 
 impl ListedState {
-    /// Of a run whose record does not say that it has ended. `is_claimed`: as [`RunDirectory::is_claimed`] says.
+    /// State of a run whose record does not say that it has ended. `is_claimed`: as [`RunDirectory::is_claimed`] says.
     fn of(status: &RunStatus, is_claimed: Option<bool>, now: Timestamp) -> Self {
         let silence = now.milliseconds() - status.heartbeat.milliseconds();
         let is_gone = is_claimed.map_or_else(|| silence > SILENCE_MS && !is_alive(status.pid), |claimed| !claimed);

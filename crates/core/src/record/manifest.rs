@@ -82,7 +82,7 @@ pub struct Machine {
     /// Model; `None` where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
-    /// That this process may use.
+    /// Cores that this process may use.
     pub cores: usize,
     /// Memory of the machine; `None` where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -30,7 +30,7 @@ pub(crate) struct MemoryInUse {
 }
 
 impl MemoryInUse {
-    /// Of the process and the devices of its run.
+    /// Memory of the process and the devices of its run.
     pub(crate) fn now(scenario: &Scenario) -> Self {
         let (memory_bytes, memory_limit_bytes) = Room::in_use(&scenario.run).unzip();
         let of_device = |spec: DeviceSpec| Some((spec.to_string(), device_memory(device_of(spec))?));

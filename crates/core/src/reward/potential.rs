@@ -30,14 +30,14 @@ const fn stage_potential(stage: SeedStage) -> (f64, f64) {
     }
 }
 
-/// Of a seed that has been in `stage` for `steps_in_stage` decisions, counted from 1.
+/// Potential of a seed that has been in `stage` for `steps_in_stage` decisions, counted from 1.
 fn of_stage(stage: SeedStage, steps_in_stage: u32) -> f64 {
     let (base, next) = stage_potential(stage);
     let progress = PROGRESS * f64::from(steps_in_stage.saturating_sub(1));
     base + progress.min(GAP_FRACTION * (next - base))
 }
 
-/// Of all seeds together; withering ones have none.
+/// Potential of all seeds together; withering ones have none.
 fn of_seeds<'a>(seeds: impl Iterator<Item = &'a SeedView>) -> f64 {
     seeds
         .filter(|seed| !seed.is_withering)

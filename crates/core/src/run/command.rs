@@ -71,7 +71,7 @@ pub struct CommandInbox {
 }
 
 impl CommandInbox {
-    /// That of the run in `folder`. What was sent to a process that has ended is thrown away.
+    /// The inbox of the run in `folder`. What was sent to a process that has ended is thrown away.
     pub fn open(folder: &Path) -> Self {
         let inbox = Self {
             file: folder.join(COMMAND_FILE),

@@ -16,7 +16,7 @@ use crate::training::{Accumulators, PackLayout};
 
 /// Share of the largest value of a tensor beyond which a difference is no rounding any more.
 const TOLERANCE: f64 = 1e-3;
-/// Of the samples, images of `SIDE × SIDE` pixels.
+/// Labels of the samples, images of `SIDE × SIDE` pixels.
 const LABELS: [i64; 4] = [0, 1, 2, 1];
 const SIDE: i64 = 16;
 
@@ -92,7 +92,7 @@ fn results(kernels: Kernels) -> Result<Vec<Tensor>, Failure> {
     Ok(gradients.into_iter().chain(found).collect())
 }
 
-/// Of bytes, as a feed makes them.
+/// Images of bytes, as a feed makes them.
 fn images(kernels: Kernels) -> Result<Tensor, Failure> {
     let shape = [LABELS.len() as i64, SIDE, SIDE];
     let bytes = (waves(&shape) * 50 + 100).to_kind(Kind::Uint8);

@@ -30,7 +30,7 @@ impl ChosenResidency {
     /// What `data.residency` asks for, or what the memory that is left is enough for.
     ///
     /// # Errors
-    /// That data are to be streamed that cannot be.
+    /// Data that are to be streamed and cannot be.
     pub(super) fn of(
         asked: Residency,
         set: &TaskData,

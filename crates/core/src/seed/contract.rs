@@ -18,7 +18,7 @@ const TEXTS: [[i64; 2]; 3] = [[2, 8], [1, 5], [2, 1]];
 /// Steps within which every parameter has to have had a gradient.
 const STEPS_TO_LIFE: u64 = 3;
 
-/// Of those steps.
+/// Learning rate of those steps.
 const LEARNING_RATE: f64 = 0.1;
 
 /// Samples, height and width of the images that a module is trained on; a text has a token for each of their pixels.
@@ -50,7 +50,7 @@ pub fn breach_of_contract(
     )
 }
 
-/// Of the features that a module is tried on.
+/// Sizes of the features that a module is tried on.
 fn shapes(topology: Topology, dim: i64) -> Vec<Vec<i64>> {
     match topology {
         Topology::Image => IMAGES

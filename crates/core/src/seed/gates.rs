@@ -9,9 +9,9 @@ use super::{ALPHA_TOLERANCE, SeedRecord, next_stage};
 use crate::growth::{GateCheck, GateLevel, GateResult, SeedStage};
 use crate::scenario::{GateConfig, GateMode};
 
-/// Of strict gates: accuracy gained in training before blending, percentage points.
+/// Accuracy that strict gates ask to be gained in training before blending, percentage points.
 const MIN_TRAINING_IMPROVEMENT: f64 = 0.5;
-/// Of strict gates: least ratio of the seed's gradient to the host's before blending.
+/// Least ratio of the seed's gradient to the host's that strict gates ask for before blending.
 const MIN_GRADIENT_RATIO: f64 = 0.10;
 /// Contribution that strict gates ask of a commit, and from which a committed seed counts as contributing, percentage points.
 pub const MIN_CONTRIBUTION: f64 = 1.0;

@@ -31,7 +31,7 @@ pub struct BlueprintRegistry {
 type Entry = [Option<Arc<dyn Blueprint>>; Topology::ALL.len()];
 
 impl BlueprintRegistry {
-    /// Of built-in blueprints with their indices, below [`FIRST_PLUGIN_INDEX`].
+    /// Registry of built-in blueprints with their indices, below [`FIRST_PLUGIN_INDEX`].
     pub(super) fn of(built_in: impl Iterator<Item = (usize, Arc<dyn Blueprint>)>) -> Self {
         let mut entries = Vec::new();
         entries.resize_with(FIRST_PLUGIN_INDEX, Entry::default);

@@ -48,7 +48,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Of hosts for such features: a convolutional host has to be as good without the seed until it is committed, a language
+    /// Isolation by a host's features: a convolutional host has to be as good without the seed until it is committed, a language
     /// model's residual stream is shared from the start.
     pub const fn of(topology: Topology) -> Self {
         match topology {

@@ -84,7 +84,7 @@ impl Growth {
         growth
     }
 
-    /// Of host and seeds.
+    /// Parameters of host and seeds.
     pub fn total_params(&self) -> u64 {
         self.host_params + self.committed_params + self.live_params
     }

@@ -10,7 +10,7 @@ use super::encoding::{Timestamp, round_if_any};
 use super::payload::*;
 use crate::growth::SlotId;
 
-/// Of every file of events; readers refuse any other. It grows whenever a type or a field of an event is added, renamed or removed.
+/// Schema of every file of events; readers refuse any other. It grows with every type or field that is added, renamed or removed.
 pub const SCHEMA: u32 = 1;
 
 /// How much an event matters to a person.

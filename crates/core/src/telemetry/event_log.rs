@@ -189,7 +189,7 @@ impl EventLog {
         self.lost_events
     }
 
-    /// Of every line so far.
+    /// Mark of every line so far.
     pub fn mark(&self) -> EventsMark {
         self.hasher.mark()
     }

@@ -302,7 +302,7 @@ impl LiveState {
         paid.map(|paid| &paid.reward_terms_mean)
     }
 
-    /// Of the run's policy; absent where nothing learns.
+    /// Newest update of the run's policy; absent where nothing learns.
     pub fn latest_update(&self) -> Option<&LearnerUpdate> {
         self.latest_update.as_ref().map(|(_, update)| update)
     }
@@ -338,7 +338,7 @@ impl LiveState {
         (elapsed_s > 0.0).then(|| (after - before) as f64 / elapsed_s)
     }
 
-    /// Of the last finished round, percent; absent after the first.
+    /// Rolling accuracy of the last finished round, percent; absent after the first.
     pub fn rolling_accuracy(&self) -> Option<Num> {
         self.rounds.last()?.data.rolling_accuracy
     }

@@ -26,7 +26,7 @@ impl EventsHasher {
         self.bytes += line.len() as u64;
     }
 
-    /// Of all lines so far.
+    /// Mark of all lines so far.
     pub fn mark(&self) -> EventsMark {
         EventsMark {
             bytes: self.bytes,

@@ -10,7 +10,7 @@ const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
 const OF_RECORD: [&str; 3] = ["dropped_events", "recorded", "file_hashes"];
 /// Endings that mark a field as measured in time or memory.
 const SUFFIXES: [&str; 5] = ["_ms", "_s", "_per_s", "_per_hour", "_bytes"];
-/// Of curves and checkpoints: time, numbers of events, and what their lines were.
+/// Fields of curves and checkpoints: time, numbers of events, and what their lines were.
 const KEPT: [&str; 3] = ["run_id", "seconds", "next_seq"];
 /// Events that are about the machine and about interruptions, not about the experiment; so are anomalies of speed and memory.
 const EVENTS: [&str; 2] = ["checkpoint_saved", "checkpoint_loaded"];

@@ -59,7 +59,7 @@ struct SlotTopology {
 }
 
 impl Topology {
-    /// Of an env with `slots` that trains on `samples`.
+    /// Topology of an env with `slots` that trains on `samples`.
     pub fn of(
         samples: &Batch,
         precision: Option<Kind>,

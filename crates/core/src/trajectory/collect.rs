@@ -42,7 +42,7 @@ impl Plugin for CollectorPlugin {
 }
 
 impl Sizes {
-    /// Of the steps of a run.
+    /// Sizes of the steps of a run.
     pub fn of(schema: &ObservationSchema, blueprints: &BlueprintRegistry) -> Self {
         let slots = schema.slots().len();
         Self {

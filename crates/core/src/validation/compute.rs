@@ -8,8 +8,8 @@ use crate::host::OpCost;
 use crate::seed::Isolation;
 use crate::training::training_slots;
 
-/// Of the forward pass: the backward pass takes as much again for the gradients of activations, and once more for those of
-/// weights (Kaplan et al. 2020, arXiv:2001.08361, section 2.1). Frozen weights of seeds get their gradients too.
+/// Cost of training, in forward passes: the backward pass takes as much again for the gradients of activations, and once more
+/// for those of weights (Kaplan et al. 2020, arXiv:2001.08361, section 2.1). Frozen weights of seeds get their gradients too.
 const FORWARD_AND_BACKWARD: u64 = 3;
 
 /// Adds the step's training batches, and its validation batches under all configurations. No seed has changed since they

@@ -46,7 +46,7 @@ pub struct ValPlan {
 }
 
 impl ValPlan {
-    /// Of configurations that something else than the pass evaluates.
+    /// Plan of configurations that something else than the pass evaluates.
     pub fn of(plan: AttributionPlan) -> Self {
         Self {
             plan: Some(plan),

@@ -104,7 +104,7 @@ pub struct PlanMoment {
 }
 
 impl PlanMoment {
-    /// That of a round, an env and a step.
+    /// The moment of a round, an env and a step.
     pub fn new(seed: u64, (round, env, step): (u32, usize, u32), is_final: bool) -> Self {
         let indices = [u64::from(round), env as u64, u64::from(step)];
         Self {

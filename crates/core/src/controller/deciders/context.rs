@@ -27,7 +27,7 @@ pub struct BuildContext<'a> {
     pub max_steps: u32,
     /// Envs that are played, by their index in the run.
     pub envs: &'a [usize],
-    /// That are played, from 0.
+    /// Rounds that are played, from 0.
     pub rounds: &'a Range<u32>,
     /// Where a network's tensors live.
     pub device: Device,

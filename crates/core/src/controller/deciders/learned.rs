@@ -190,7 +190,7 @@ impl ActorCriticController {
     }
 }
 
-/// Of a tensor of the recurrent state, in a checkpoint inside a round.
+/// Name of a tensor of the recurrent state, in a checkpoint inside a round.
 fn state_name(index: usize) -> String {
     format!("controller.recurrent.{index}")
 }

@@ -205,7 +205,7 @@ fn command(decision: &telemetry::Decision, context: &BuildContext) -> Result<Lif
     command_of(&indices)
 }
 
-/// Of everything that is decided.
+/// SHA-256 of everything that is decided.
 fn fingerprint(commands: &BTreeMap<StepId, LifecycleCommand>) -> String {
     let mut text = String::new();
     for ((round, env, step), command) in commands {

@@ -105,12 +105,12 @@ impl Array {
         })
     }
 
-    /// That `what` cannot have such elements.
+    /// The error that `what` cannot have such elements.
     pub fn wrong_type(&self, what: &str, valid: &str) -> DataError {
         wrong_type(&self.file, &self.head.descr, what, valid)
     }
 
-    /// That the sizes are others than they should be.
+    /// The error that the sizes are others than they should be.
     pub fn wrong_shape(&self, valid: &str) -> DataError {
         let fault = format!("data file {} has the sizes [{}]", self.file, listed(&self.head.shape));
         DataError::new(fault, format!("valid: {valid}"))
@@ -119,7 +119,7 @@ impl Array {
     /// Elements as integers, where they were read. A number beyond i64 becomes the largest, which is no label of any set.
     ///
     /// # Errors
-    /// That they are floats.
+    /// Elements that are floats.
     pub fn integers(&self) -> Result<Vec<i64>, DataError> {
         let Element { kind, bytes, .. } = self.head.element;
         if kind == ElementKind::Float {
@@ -159,7 +159,7 @@ impl Array {
 }
 
 impl Head {
-    /// Of all elements.
+    /// Bytes of all elements.
     fn bytes(&self) -> u128 {
         let multiply = |bytes: u128, &size: &usize| bytes.saturating_mul(size as u128);
         self.shape.iter().fold(self.element.bytes as u128, multiply)

@@ -21,7 +21,7 @@ pub fn digits() -> Result<Found, DataError> {
 /// Generated images, which come in three parts.
 ///
 /// # Errors
-/// That there is no memory for them.
+/// Too little memory for them.
 pub fn synth_images(params: &SynthImages) -> Result<Found, DataError> {
     let pool = |part: u64, count: usize| -> Result<Pool, DataError> {
         let shape = Shape {

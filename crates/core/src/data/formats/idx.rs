@@ -28,7 +28,7 @@ pub const START: [u8; 3] = [0, 0, UNSIGNED_BYTE];
 /// Reads a header.
 ///
 /// # Errors
-/// That the file is of another format, or ends in its header.
+/// A file of another format, or one that ends in its header.
 pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
     let found = up_to(file, input, MAGIC, 0)?;
     let [0, 0, UNSIGNED_BYTE, dimensions @ 1..=MOST_DIMENSIONS] = found[..] else {

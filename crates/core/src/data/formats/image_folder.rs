@@ -276,7 +276,7 @@ impl Listing {
         Ok(listing)
     }
 
-    /// That there are none in a folder, and what there is.
+    /// The error that there are none in a folder, and what there is.
     fn no_images(&self, folder: &Path) -> DataError {
         // A folder may hold the images; a file beside it says less.
         let below = self.passed_over.iter().filter(|(_, path)| path.starts_with(folder));

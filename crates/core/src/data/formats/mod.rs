@@ -43,7 +43,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Of files that bring one part, and neither fix nor name classes.
+    /// A set of files that bring one part, and neither fix nor name classes.
     fn of(format: &str, scale: f64, train: Pool) -> Self {
         Self {
             format: format.into(),
@@ -89,7 +89,7 @@ impl Found {
     }
 }
 
-/// That a pixel is above what means 1.0, or below 0.
+/// The error that a pixel is above what means 1.0, or below 0.
 fn out_of_range(place: &str, value: f64, scale: f64) -> DataError {
     let remedy = match value < 0.0 {
         true => "no scale makes it a pixel: undo the normalisation",

@@ -62,7 +62,7 @@ impl ResidentTokens {
     /// Uploads validation and test parts, and the training part unless `readers` are to fetch it from where it lies.
     ///
     /// # Errors
-    /// That the device cannot hold it; those of reading tokens.
+    /// A device that cannot hold it; those of reading tokens.
     pub fn upload(set: &TokenSet, backend: Backend, readers: Option<&Readers>) -> Result<Self, DataError> {
         let train = match readers {
             None => TrainTokens::Views(views(set, &set.train, backend)?),
@@ -149,7 +149,7 @@ impl TokenFeed {
     /// guard of the env, so that the buffers belong to its stream.
     ///
     /// # Errors
-    /// That the device cannot hold the buffers.
+    /// A device that cannot hold the buffers.
     pub fn new(resident: &ResidentTokens, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
         let plan = FeedPlan::of_order(arithmetic, env);
         Self::allocate(resident, plan).map_err(|cause| DataError::feed_device(env, cause))

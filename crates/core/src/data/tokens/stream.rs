@@ -167,7 +167,7 @@ impl TokenFile {
 /// An empty list with room for `texts` of `length` tokens each.
 ///
 /// # Errors
-/// That there is no memory for it.
+/// Too little memory for it.
 pub(super) fn with_room(texts: usize, length: usize) -> Result<Vec<i32>, DataError> {
     let mut tokens = Vec::new();
     let room = texts.checked_mul(length);

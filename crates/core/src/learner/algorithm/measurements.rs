@@ -262,7 +262,7 @@ pub(super) fn judge(update: &mut LearnerUpdate, measured: &UpdateMeasurements) {
     }
 }
 
-/// Of a gate that concerns the whole update.
+/// Source at a gate that concerns the whole update.
 pub(super) fn outside_minibatches(gate: FinitenessGate, source: &str) -> NonfiniteSource {
     NonfiniteSource {
         epoch: None,

@@ -24,7 +24,7 @@ use crate::trajectory::{EnvTrajectory, Sizes};
 pub(crate) enum RolloutSource {
     /// What the envs did since the last one.
     Newest,
-    /// That and what they did before.
+    /// The same and what they did before.
     Kept(KeptRollouts),
     /// What others did.
     Recordings(Recordings),

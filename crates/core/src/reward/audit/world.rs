@@ -63,9 +63,9 @@ impl Order {
 /// Percent, of the host without seeds.
 const HOST_ACCURACY: f64 = 30.0;
 const HOST_PARAMS: u64 = 1000;
-/// Of a seed.
+/// Parameters of a seed.
 const SEED_PARAMS: u64 = 250;
-/// Of guessing, nats.
+/// Loss of guessing, nats.
 const WORST_LOSS: f64 = 2.3;
 
 /// What is known of a seed beside its record.
@@ -150,7 +150,7 @@ impl<'a> World<'a> {
         self.step
     }
 
-    /// Of an episode.
+    /// Steps of an episode.
     pub fn max_steps(&self) -> u32 {
         self.max_steps
     }

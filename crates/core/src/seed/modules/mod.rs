@@ -46,9 +46,9 @@ coded_enum! {
     }
 }
 
-/// Of squeeze-and-excite gates: the slot's channels over the hidden ones, of which there is at least 1.
+/// The slot's channels over the hidden ones of squeeze-and-excite gates, of which there is at least 1.
 const SQUEEZE: i64 = 4;
-/// Of a bottleneck: the slot's channels over those of the waist, and the fewest of these.
+/// The slot's channels over those of a bottleneck's waist, and the fewest of these.
 const NARROWING: i64 = 4;
 const LEAST_WAIST: i64 = 8;
 

@@ -77,7 +77,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Of all that the event is about.
+    /// Reading of all that the event is about.
     pub const fn of(value: f64) -> Self {
         Self {
             place: Place::Whole,

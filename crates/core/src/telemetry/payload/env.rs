@@ -147,7 +147,7 @@ pub struct EpisodeCompute {
 }
 
 impl EpisodeCompute {
-    /// Of both; saturates, as a file may hold numbers that no episode reaches.
+    /// Sum of both; saturates, as a file may hold numbers that no episode reaches.
     pub const fn macs(&self) -> u64 {
         self.train_macs.saturating_add(self.val_macs)
     }
