@@ -95,9 +95,13 @@ impl BatchHooks {
             return Ok(());
         }
         let (train, val) = clock.batches_per_step();
+        let (count, phase) = match point {
+            BatchPoint::Validated => (val, "a hook of the validation batch"),
+            BatchPoint::Fetched | BatchPoint::Backward | BatchPoint::Updated => (train, "a hook of the batch"),
+        };
         let mut batch = HookedBatch {
             index,
-            count: if point == BatchPoint::Validated { val } else { train },
+            count,
             samples,
             env,
             clock,
@@ -105,9 +109,7 @@ impl BatchHooks {
             events: &self.events,
         };
         let mut due = self.hooks.iter().filter(|(of, _)| *of == point);
-        in_batch("a hook of the batch", index, || {
-            due.try_for_each(|(_, hook)| hook(&mut batch))
-        })
+        in_batch(phase, index, || due.try_for_each(|(_, hook)| hook(&mut batch)))
     }
 
     /// The events of all envs since this was last asked, in the order of envs.
