@@ -243,7 +243,7 @@ tables! {
         germinated: Integer, "seeds", "planted";
         committed: Integer, "seeds", "committed";
         pruned: Integer, "seeds", "removed";
-        contributing: Integer, "seeds", "committed, with a contribution that reaches the lifecycle's threshold";
+        contributing: Integer, "seeds", "committed, with a contribution of 1 point or more";
         rollbacks: Integer, "", "by the governor";
         reward: Number, "reward", "sum over the episode";
         return_discounted: Number, "reward", "from the first step on";

@@ -47,7 +47,7 @@ fn seeds_train_from_incubation_on_unless_they_fade_or_are_frozen_for_ever() {
 }
 
 #[test]
-fn an_optimizer_needs_parameters_and_a_stage_that_has_begun_to_train() {
+fn an_optimizer_needs_a_stage_that_has_begun_to_train() {
     assert!(!has_optimizer(SeedStage::Germinated));
     assert!(has_optimizer(SeedStage::Training));
     assert!(has_optimizer(SeedStage::Committed));

@@ -192,7 +192,7 @@ pub struct EpisodeFinished {
     pub param_ratio: Num,
     /// Host and committed seeds / host.
     pub committed_ratio: Num,
-    /// Committed seeds whose contribution reaches the lifecycle's threshold.
+    /// Committed seeds whose contribution is 1 point or more.
     pub contributing: u32,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,
