@@ -2,7 +2,7 @@
 
 use tch::Device;
 
-use super::storage::{PolicyManifest, WEIGHTS_FILE, load_policy, read_manifest};
+use super::storage::{FORMAT, PolicyManifest, VALUE_HEAD, WEIGHTS_FILE, load_policy, read_manifest};
 use crate::actions::{HEADS, PolicyError};
 use crate::controller::saved::{SavedFolder, storage};
 use crate::controller::view::{ElementScale, ObservationFeatures, ObservationNormaliser, ObservationSchema};
@@ -60,7 +60,12 @@ impl SavedPolicy {
             seed: 0,
         };
         let net = NetRegistry::default().build(context, &Settings::default())?;
-        load_policy(folder, &manifest, net.params())?;
+        let read = PolicyManifest {
+            format: FORMAT,
+            value_head: VALUE_HEAD,
+            ..manifest.clone()
+        };
+        load_policy(folder, &read, net.params())?;
         let mut normaliser = ObservationNormaliser::new(&schema);
         normaliser.restore(&manifest.statistics)?;
         let floors = Floor::of_heads(manifest.floor_scale);
