@@ -1,6 +1,6 @@
 //! Training batches of an env that are recorded as CUDA graphs and replayed: one launch in place of some hundred.
 //!
-//! A recording holds as long as the same kernels run on the same memory, which is what a [`Topology`] tells; with another one
+//! A recording holds as long as the same kernels run on the same memory, which is what a [`TrainingTopology`] tells; with another one
 //! all recordings of the env are dropped. What differs between batches of one topology lies in tensors that stay: samples and
 //! targets, learning rates, amplitudes, the scale of the loss.
 
@@ -43,7 +43,7 @@ impl Recording for Graph {
 
 /// What decides which kernels a batch launches, and on which memory.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Topology {
+pub(super) struct TrainingTopology {
     samples: usize,
     precision: Option<Kind>,
     slots: SmallVec<[SlotTopology; 4]>,
@@ -58,7 +58,7 @@ struct SlotTopology {
     trains: bool,
 }
 
-impl Topology {
+impl TrainingTopology {
     /// Topology of an env with `slots` that trains on `samples`.
     pub fn of(
         samples: &Batch,
@@ -111,7 +111,7 @@ pub(crate) struct Graphs<K, R> {
 
 /// The recordings of an env's training batches.
 #[derive(Component)]
-pub struct EnvGraphs(pub(super) SyncCell<Graphs<Topology, Graph>>);
+pub struct EnvGraphs(pub(super) SyncCell<Graphs<TrainingTopology, Graph>>);
 
 impl Default for EnvGraphs {
     fn default() -> Self {

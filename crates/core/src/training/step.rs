@@ -12,7 +12,7 @@ use tch::{Kind, Tensor};
 
 use super::components::TrainingEnvItem;
 use super::fetch::fetch_batch;
-use super::graphs::Topology;
+use super::graphs::TrainingTopology;
 use super::hooks::{BatchHooks, BatchPoint};
 use super::pack::PackLayout;
 use super::precision::TrainingPrecision;
@@ -97,7 +97,7 @@ impl TrainingRules<'_> {
             self.experiment.isolation(),
             self.experiment.scenario.lifecycle.on_commit,
         );
-        let topology = Topology::of(samples, self.precision.0, &env.slots.0, rules);
+        let topology = TrainingTopology::of(samples, self.precision.0, &env.slots.0, rules);
         let (aside, is_sampled) = (env.sums.0.get().aside(), is_sampled(batch));
         let mut graphs = std::mem::take(env.graphs.0.get());
         let played = graphs.in_place(samples).map_err(Failure::from).and_then(|samples| {

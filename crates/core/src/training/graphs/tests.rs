@@ -38,8 +38,8 @@ impl Recording for Recorder {
     }
 }
 
-fn topology(revision: u64) -> Topology {
-    Topology {
+fn topology(revision: u64) -> TrainingTopology {
+    TrainingTopology {
         samples: 0,
         precision: None,
         slots: smallvec![SlotTopology {
@@ -56,7 +56,7 @@ fn played(batches: &[Work], fails: bool) -> (Vec<bool>, Vec<Work>) {
     DONE.take();
     RECORDED.set(0);
     FAILS.set(fails);
-    let mut graphs = Graphs::<Topology, Recorder>::default();
+    let mut graphs = Graphs::<TrainingTopology, Recorder>::default();
     let mut play = |work: &Work| {
         let batch = || {
             DONE.with_borrow_mut(|done| done.push(*work));
@@ -98,7 +98,7 @@ fn batches_of_a_kind_that_cannot_be_recorded_are_played_as_usual_and_say_so() {
 
 #[test]
 fn a_batch_that_fails_as_usual_fails_and_one_that_fails_only_recorded_does_not() {
-    let mut graphs = Graphs::<Topology, Recorder>::default();
+    let mut graphs = Graphs::<TrainingTopology, Recorder>::default();
     let failing = || Err(Failure::message("no memory"));
     for _ in 0..WARM_UP {
         assert!(graphs.play(topology(0), false, failing).is_err());
@@ -116,7 +116,7 @@ fn a_batch_that_fails_as_usual_fails_and_one_that_fails_only_recorded_does_not()
 
 #[test]
 fn samples_stay_where_they_are_and_targets_are_brought_to_one_place() {
-    let mut graphs = Graphs::<Topology, Recorder>::default();
+    let mut graphs = Graphs::<TrainingTopology, Recorder>::default();
     let batch = |first: i64| Batch {
         x: Tensor::zeros([2, 3], (Kind::Float, Device::Cpu)),
         y: Tensor::from_slice(&[first, first + 1]),
