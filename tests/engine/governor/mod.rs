@@ -143,7 +143,6 @@ fn a_divergence_is_suspected_twice_before_it_panics() {
     assert_eq!(statuses, [Participating, Participating, RolledBack]);
     let alarm = &played.page(0, 16).rollback.as_ref().unwrap().alarm;
     assert_eq!((alarm.kind, alarm.consecutive), (AlarmKind::Divergence, 3));
-    assert!(alarm.loss > alarm.threshold.unwrap());
 }
 
 #[test]
