@@ -5,14 +5,14 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use tch::Tensor;
 
-use super::context::LearnerContext;
+use super::LearnerContext;
+use super::algorithm::{BufferError, DecidedStep, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors};
 use crate::controller::{
     Chosen, CommandOutcome, DecisionView, EnvRow, EnvView, Feedback, Masks, Observation, ObservationInput, Signals,
 };
 use crate::env::{EnvId, EpisodeStats, SeedSlots};
 use crate::governor::RollbackVerdict;
 use crate::health::Failure;
-use crate::learner::algorithm::{BufferError, DecidedStep, RolloutBuffer, SegmentEnd, StepOutcome, StepTensors};
 use crate::reward::{EpisodeReward, StepReward};
 use crate::scenario::EpisodeEnd;
 use crate::seed::BlueprintRegistry;

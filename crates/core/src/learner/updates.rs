@@ -3,14 +3,13 @@
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 
-use super::context::{LearnerContext, PolicyLearner};
-use super::recordings::{Recordings, RecordingsError, open_recordings};
-use super::refill::{KeptRollouts, refill};
+use super::algorithm::{BufferShape, Horizon, Learner, RolloutBuffer};
+use super::sources::{KeptRollouts, Recordings, RecordingsError, RolloutSource, open_recordings, refill};
+use super::{LearnerContext, PolicyLearner};
 use crate::clock::RunClock;
 use crate::controller::{ActiveController, LearningPolicy};
 use crate::env::{EnvId, Experiment, SelfTest};
 use crate::health::Failure;
-use crate::learner::algorithm::{BufferShape, Horizon, Learner, RolloutBuffer};
 use crate::nn::Implementation;
 use crate::reward::{EpisodeReward, RewardHorizon};
 use crate::scenario::Algorithm;
@@ -18,27 +17,6 @@ use crate::seed::BlueprintRegistry;
 use crate::telemetry::{LearnerUpdate, Num, PhaseClock};
 use crate::torch::{Backend, read_f32};
 use crate::trajectory::{EnvTrajectory, Sizes};
-
-/// What an update learns from.
-#[derive(Resource)]
-pub(crate) enum RolloutSource {
-    /// What the envs did since the last one.
-    Newest,
-    /// The same and what they did before.
-    Kept(KeptRollouts),
-    /// What others did.
-    Recordings(Recordings),
-}
-
-impl RolloutSource {
-    /// The rollouts that a checkpoint has to hold.
-    pub fn kept(&mut self) -> Option<&mut KeptRollouts> {
-        match self {
-            Self::Kept(kept) => Some(kept),
-            Self::Newest | Self::Recordings(_) => None,
-        }
-    }
-}
 
 /// Builds a learner and an empty rollout for the run's policy, if it learns, and reads the recordings that it learns from.
 pub(crate) fn build_learner(
