@@ -1,9 +1,9 @@
 //! How a policy improves: rollouts of many envs in, parameter updates out. Tensors and configurations; nothing in here knows
 //! the ECS, an env, or why an episode ended.
 //!
-//! The way of the data: [`RolloutBuffer`] (`buffer`, of `steps`, filled and edited by `writing`) → `finalize` (`advantages`,
-//! `sequences`) → `update` (`loss`, `optimizer`) → `measurements` → [`LearnerUpdate`](crate::telemetry::LearnerUpdate).
-//! [`Learner`] holds what lasts from update to update.
+//! The way of the data: [`RolloutBuffer`] (`buffer`, of `steps`, filled and edited by `writing`) → `advantages` → `sequences` →
+//! `update` (`loss`, `optimizer`) → `measurements` → [`LearnerUpdate`](crate::telemetry::LearnerUpdate). [`Learner`] (`learner`)
+//! leads it there, and holds what lasts from update to update.
 //!
 //! The algorithm itself is `update.rs` from top to bottom. A learner knows a policy as
 //! [`TrainablePolicy`](crate::policy::TrainablePolicy).
@@ -17,7 +17,6 @@ mod optimizer;
 mod loss;
 mod measurements;
 mod update;
-mod finalize;
 mod learner;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Segments as padded sequences: the batch that an update learns from.
+//! Segments as padded sequences: the batch that an update learns from. Steps that another policy, or an earlier one, has
+//! played are first seen as the present policy sees them.
 //!
 //! A sequence is a segment, so no state is reset inside one, and none enters it. Padding reads a separate cell whose masks allow
 //! exactly one action, so that a policy evaluates it to log-probability 0; nothing stale or undefined is ever gathered.
@@ -8,13 +9,14 @@ use std::ops::Range;
 use tch::kind::Element;
 use tch::{Device, Tensor};
 
-use super::advantages::StepTargets;
+use super::advantages::{StepTargets, ValueUnits};
 use super::buffer::RolloutBuffer;
-use super::steps::{LearnerError, Segment, StepRecord};
+use super::steps::{LearnerError, Segment, SegmentEnd, StepRecord};
 use crate::actions::{HEADS, Head, MaskSet, PolicyError, command_of};
-use crate::policy::SequenceInput;
+use crate::policy::{RecurrentState, SequenceInput, TrainablePolicy};
 use crate::scenario::{Algorithm, LearnerConfig};
-use crate::torch::{TorchError, catch};
+use crate::telemetry::statistics;
+use crate::torch::{HostSyncCounter, NoGrad, TorchError, catch, read_f32};
 
 /// The segments that are learnt from.
 pub(super) fn sequences(buffer: &RolloutBuffer) -> Vec<Segment> {
@@ -279,5 +281,78 @@ impl SequenceBatch {
             valid: &self.valid,
             lengths: &self.lengths,
         }
+    }
+}
+
+/// Mean of the ratios' magnitudes, in nats, from which on a segment says nothing about the present policy.
+const STALE: f64 = 2.0;
+
+impl RolloutBuffer {
+    /// Mean over the steps with a choice of how unlikely the policy finds it, in nats; `None` if there are none.
+    pub fn negative_log_likelihood(&self) -> Option<f64> {
+        let free = self.valid_records().filter(|record| record.is_free());
+        let choices = free.map(|record| {
+            let causal = Head::ALL.iter().filter(|&&head| record.is_causal(head));
+            -causal
+                .map(|&head| f64::from(record.log_probs[head as usize]))
+                .sum::<f64>()
+        });
+        statistics::mean_and_std(&choices.collect::<Vec<_>>()).map(|(mean, _)| mean)
+    }
+
+    /// Leaves out the segments that the present policy is by far less, or more, likely to play than the one that did.
+    pub fn leave_out_stale(&mut self) {
+        for row in &mut self.rows {
+            for segment in &mut row.segments {
+                let steps = &row.steps[segment.steps()];
+                let total: f64 = steps.iter().map(|record| record.log_ratio().abs()).sum();
+                segment.valid &= total <= STALE * steps.len() as f64;
+            }
+        }
+    }
+
+    /// Puts the policy's log-probabilities of the stored choices, and its raw values, in the place of those that were stored.
+    /// `behind` gives the value behind each segment, `[segments]`, f32, in the units of `units`, from the state in which it
+    /// leaves the policy; truncated segments are credited with it.
+    ///
+    /// # Errors
+    /// A stored choice that its mask forbids, a device error.
+    pub fn reevaluate(
+        &mut self,
+        policy: &dyn TrainablePolicy,
+        (config, units): (&LearnerConfig, ValueUnits),
+        reads: &HostSyncCounter,
+        behind: impl FnOnce(&RecurrentState) -> Result<Tensor, LearnerError>,
+    ) -> Result<(), LearnerError> {
+        let segments = sequences(self);
+        let longest = longest(&segments);
+        if longest == 0 {
+            return Ok(());
+        }
+        let rows = self.rows.iter();
+        let targets: Vec<_> = rows.map(|row| vec![StepTargets::default(); row.steps.len()]).collect();
+        let (outputs, behind) = {
+            let _no_grad = NoGrad::new();
+            let batch = SequenceBatch::gather(self, &targets, &segments, longest, true, config)?;
+            let evaluation = catch(|| policy.evaluate(&batch.input()))??;
+            let outputs = catch(|| Tensor::cat(&[&evaluation.log_probs, &evaluation.value.unsqueeze(-1)], -1))?;
+            let behind = behind(&evaluation.final_state)?;
+            (read_f32(&outputs, reads)?, read_f32(&behind, reads)?)
+        };
+        let raw = |value: f32| units.raw(value.into()) as f32;
+        for (segment, outputs) in segments.iter().zip(outputs.chunks(longest * (HEADS + 1))) {
+            let records = self.rows[segment.env].steps[segment.steps()].iter_mut();
+            for (record, output) in records.zip(outputs.chunks(HEADS + 1)) {
+                record.log_probs.copy_from_slice(&output[..HEADS]);
+                record.value = raw(output[HEADS]);
+            }
+        }
+        let segments = self.rows.iter_mut().flat_map(|row| &mut row.segments);
+        for (segment, value) in segments.filter(|segment| segment.valid).zip(behind) {
+            if let Some(SegmentEnd::Truncated { bootstrap }) = &mut segment.closed {
+                *bootstrap = raw(value);
+            }
+        }
+        Ok(())
     }
 }

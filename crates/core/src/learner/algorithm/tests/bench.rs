@@ -6,7 +6,7 @@ use super::tasks::{BLUEPRINTS, CueTask, Task};
 use crate::actions::{HEADS, HeadIndices};
 use crate::growth::LifecycleOp;
 use crate::learner::algorithm::advantages::{step_targets, subtract_mean_of_others};
-use crate::learner::algorithm::finalize::{PreparedRollout, Unusable, finalize};
+use crate::learner::algorithm::learner::{PreparedRollout, Unusable, finalize};
 use crate::learner::algorithm::sequences::{SequenceBatch, longest, sequences};
 use crate::learner::algorithm::*;
 use crate::nn::Linear;

@@ -7,7 +7,7 @@ use super::tasks::CueTask;
 use super::training::{Training, small_config};
 use crate::env::FallbackGuard;
 use crate::learner::algorithm::LearnerSchedules;
-use crate::learner::algorithm::finalize::finalize;
+use crate::learner::algorithm::learner::finalize;
 use crate::learner::algorithm::measurements::Scalar;
 use crate::learner::algorithm::optimizer::PolicyOptimizer;
 use crate::learner::algorithm::sequences::{SequenceBatch, sequences};
