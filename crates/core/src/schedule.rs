@@ -120,7 +120,7 @@ schedules! {
             ArmFaults => "fault injection",
             /// Makes the controller that the scenario names: [`build_controller`](crate::controller::systems::build_controller).
             BuildController => "start-up",
-            /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::updates::build_learner).
+            /// Makes the learner of a controller that learns: [`build_learner`](crate::learner::systems::build_learner).
             BuildLearner => "start-up",
             /// Gives every env its host, optimizer, slots and stream: [`spawn_envs`](crate::env::episode::spawn_envs).
             SpawnEnvs => "start-up",
@@ -216,7 +216,7 @@ schedules! {
             GovernorCheck => "governor",
             /// Restores the envs that panicked: [`governor_rollback`](crate::governor::rollback::governor_rollback).
             GovernorRollback => "rollback",
-            /// Charges rollbacks to the transitions that led to them: [`credit_rollbacks`](crate::learner::transitions::credit_rollbacks).
+            /// Charges rollbacks to the transitions that led to them: [`credit_rollbacks`](crate::learner::systems::credit_rollbacks).
             CreditRollbacks => "rollback",
             /// Drops what rewards remember of seeds that a rollback pruned: [`forget_pruned_seeds`](crate::reward::systems::forget_pruned_seeds).
             ForgetPrunedSeeds => "reward",
@@ -249,7 +249,7 @@ schedules! {
         Decide {
             /// Lets the controller choose for all envs at once: [`decide`](crate::controller::systems::decide).
             Decide => "decision",
-            /// Opens a transition for each decision: [`store_decisions`](crate::learner::transitions::store_decisions).
+            /// Opens a transition for each decision: [`store_decisions`](crate::learner::systems::store_decisions).
             StoreDecisions => "rollout",
         }
     }
@@ -270,7 +270,7 @@ schedules! {
             ComputeReward => "reward",
         }
         Record {
-            /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::transitions::store_outcomes).
+            /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::systems::store_outcomes).
             StoreOutcomes => "rollout",
             /// Records what was seen and done: [`record_steps`](crate::trajectory::collect::record_steps).
             RecordTrajectories => "trajectories",
@@ -287,7 +287,7 @@ schedules! {
         Record {
             /// Ends the episodes that reached the horizon: [`end_episodes`](crate::env::episode::end_episodes).
             EndEpisodes => "episode end",
-            /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::transitions::end_segments).
+            /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::end_segments).
             EndSegments => "rollout",
             /// Records what is seen behind the last step of an episode: [`end_trajectories`](crate::trajectory::collect::end_trajectories).
             EndTrajectories => "trajectories",
@@ -333,7 +333,7 @@ schedules! {
     /// Outcomes of the episodes.
     RoundEnd {
         PpoUpdate {
-            /// Updates the policy from its rollout: [`update_policy`](crate::learner::updates::update_policy).
+            /// Updates the policy from its rollout: [`update_policy`](crate::learner::systems::update_policy).
             UpdatePolicy => "policy update",
         }
         Record {
@@ -357,7 +357,7 @@ schedules! {
             again StopEarly,
             /// Ends a run whose record cannot be written: [`stop_if_record_fails`](crate::record::systems::stop_if_record_fails).
             StopIfRecordFails => "record",
-            /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::updates::stop_if_diverged).
+            /// Fails the run if the policy can no longer be updated: [`stop_if_diverged`](crate::learner::systems::stop_if_diverged).
             StopIfDiverged => "policy update",
         }
     }

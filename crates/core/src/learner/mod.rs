@@ -1,33 +1,33 @@
 //! The learner: rollouts of many envs in, policy updates out.
 //!
-//! [`algorithm`] is proximal policy optimization on tensors and configurations; start reading in its `update.rs`. The systems
-//! feed it: `transitions` with what each step adds to the rollout, `updates` with complete ones, or with what there is in their
-//! place (`sources`). What a policy is and how far its learner has come do not change inside a round: a checkpoint there keeps
-//! the rollout alone.
+//! [`algorithm`] is proximal policy optimization on tensors and configurations; start reading in its `update.rs`. `systems` feed
+//! it with complete rollouts, or with what there is in their place (`sources`). What a policy is and how far its learner has come
+//! do not change inside a round: a checkpoint there keeps the rollout alone.
 
 pub mod algorithm;
-pub(crate) mod transitions;
 mod sources;
-pub(crate) mod updates;
+pub(crate) mod systems;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 use bevy_platform::cell::SyncCell;
+use tch::Tensor;
 
+use self::algorithm::BufferError;
 pub use self::algorithm::{
     BufferShape, DecidedStep, Horizon, Learner, LearnerError, LearnerSchedules, LearnerState, RolloutBuffer,
     SegmentEnd, StepOutcome, StepTensors, ValueUnits,
 };
 pub use self::sources::RecordingsError;
 pub(crate) use self::sources::RolloutSource;
-pub use self::updates::{LastUpdate, PolicyDiverged, is_between_rollouts};
+pub use self::systems::{LastUpdate, PolicyDiverged, is_between_rollouts};
 use crate::clock::RunClock;
-use crate::controller::ActiveController;
+use crate::controller::{ActiveController, Observation};
 use crate::env::{Experiment, KeepInRounds, round_is_complete};
 use crate::health::Failure;
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, Startup, StepEnd, Work};
-use crate::torch::HostSyncCounter;
+use crate::torch::{HostSyncCounter, catch};
 use crate::unfinished::UnfinishedRound;
 
 /// Trains the run's policy, if it has one that learns. Without this plugin policies stay as they are.
@@ -36,20 +36,20 @@ pub struct LearnerPlugin;
 impl Plugin for LearnerPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<LastUpdate>();
-        app.add_work(Startup, Work::BuildLearner, updates::build_learner);
+        app.add_work(Startup, Work::BuildLearner, systems::build_learner);
         let learns = resource_exists::<PolicyLearner>;
-        app.add_work_if(Assess, Work::CreditRollbacks, transitions::credit_rollbacks, learns)
-            .add_work_if(Decide, Work::StoreDecisions, transitions::store_decisions, learns)
-            .add_work_if(Act, Work::StoreOutcomes, transitions::store_outcomes, learns)
-            .add_work_if(StepEnd, Work::EndSegments, transitions::end_segments, learns)
+        app.add_work_if(Assess, Work::CreditRollbacks, systems::credit_rollbacks, learns)
+            .add_work_if(Decide, Work::StoreDecisions, systems::store_decisions, learns)
+            .add_work_if(Act, Work::StoreOutcomes, systems::store_outcomes, learns)
+            .add_work_if(StepEnd, Work::EndSegments, systems::end_segments, learns)
             .keep_in_rounds_by(save_rollout, restore_rollout)
             .add_work_if(
                 RoundEnd,
                 Work::UpdatePolicy,
-                updates::update_policy,
+                systems::update_policy,
                 learns.and_then(round_is_complete),
             )
-            .add_work_if(RoundEnd, Work::StopIfDiverged, updates::stop_if_diverged, learns);
+            .add_work_if(RoundEnd, Work::StopIfDiverged, systems::stop_if_diverged, learns);
     }
 }
 
@@ -81,6 +81,37 @@ impl LearnerContext<'_> {
             policy.reset_rows(rows);
         }
     }
+}
+
+/// Uploads what the policy saw, one row a decision, and writes both into the rollout.
+fn begin_steps(
+    buffer: &mut RolloutBuffer,
+    decided: &[DecidedStep],
+    observations: &[&Observation],
+) -> Result<(), BufferError> {
+    let matrix = |row: fn(&Observation) -> &[f32]| -> Vec<f32> {
+        observations.iter().flat_map(|seen| row(seen)).copied().collect()
+    };
+    let blueprints: Vec<i64> = observations
+        .iter()
+        .flat_map(|seen| seen.blueprints.iter().copied())
+        .collect();
+    let rows = observations.len() as i64;
+    let device = buffer.device();
+    let (normalised, raw, blueprints) = catch(|| {
+        let upload = |values: &[f32]| Tensor::from_slice(values).view([rows, -1]).to_device(device);
+        (
+            upload(&matrix(|seen| &seen.normalised)),
+            upload(&matrix(|seen| &seen.raw)),
+            Tensor::from_slice(&blueprints).view([rows, -1]).to_device(device),
+        )
+    })?;
+    let tensors = StepTensors {
+        observations: &normalised,
+        raw_observations: &raw,
+        blueprints: &blueprints,
+    };
+    buffer.begin_steps(decided, &tensors)
 }
 
 /// The round with which the rollout began.

@@ -14,8 +14,7 @@ use tch::Tensor;
 use super::algorithm::{
     BufferError, BufferShape, DecidedStep, Learner, LearnerError, RolloutBuffer, SegmentEnd, StepOutcome,
 };
-use super::transitions::begin_steps;
-use super::{LearnerContext, PolicyLearner};
+use super::{LearnerContext, PolicyLearner, begin_steps};
 use crate::actions::{HEADS, MaskSet};
 use crate::controller::{LearningPolicy, Observation};
 use crate::env::Experiment;
