@@ -1,16 +1,15 @@
 //! How a policy improves: rollouts of many envs in, parameter updates out. Tensors and configurations; nothing in here knows
 //! the ECS, an env, or why an episode ended.
 //!
-//! The way of the data: [`RolloutBuffer`] (`buffer`, of `steps`, filled and edited by `writing`) → `advantages` → `sequences` →
-//! `update` (`loss`, `optimizer`) → `measurements` → [`LearnerUpdate`](crate::telemetry::LearnerUpdate). [`Learner`] (`learner`)
-//! leads it there, and holds what lasts from update to update.
+//! The way of the data: [`RolloutBuffer`] (`buffer`, of `steps`) → `advantages` → `sequences` → `update` (`loss`, `optimizer`) →
+//! `measurements` → [`LearnerUpdate`](crate::telemetry::LearnerUpdate). [`Learner`] (`learner`) leads it there, and holds what lasts
+//! from update to update.
 //!
 //! The algorithm itself is `update.rs` from top to bottom. A learner knows a policy as
 //! [`TrainablePolicy`](crate::policy::TrainablePolicy).
 
 mod steps;
 mod buffer;
-mod writing;
 mod advantages;
 mod sequences;
 mod optimizer;

@@ -1,5 +1,5 @@
 //! Steps - the decision of an env, what the policy saw, the result, and the record that is kept of it -, segments - unbroken
-//! stretches of one env's row inside one episode -, and what can go wrong between a decision and an update.
+//! stretches of one env's row inside one episode -, rows of both, and what can go wrong between a decision and an update.
 
 use std::ops::Range;
 
@@ -182,6 +182,46 @@ impl Segment {
     /// It has steps, and its end is not known yet.
     pub fn is_open(&self) -> bool {
         self.closed.is_none() && !self.is_empty()
+    }
+}
+
+/// Per-step data of an env.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub steps: Vec<StepRecord>,
+    /// The newest step waits for its outcome.
+    pub is_pending: bool,
+    pub segments: Vec<Segment>,
+}
+
+impl Row {
+    /// The newest segment, if steps can still be added to it.
+    pub fn open_segment(&mut self) -> Option<&mut Segment> {
+        self.segments.last_mut().filter(|segment| segment.closed.is_none())
+    }
+
+    /// The newest step, if any, has its outcome.
+    pub fn check_outcome(&self, env: usize) -> Result<(), BufferError> {
+        if self.is_pending {
+            let step = self.steps.len() - 1;
+            return Err(BufferError::PendingStep { env, step });
+        }
+        Ok(())
+    }
+
+    /// Takes back a step whose action never ran; the segment it opened goes with it.
+    pub fn discard_pending(&mut self) {
+        if !std::mem::take(&mut self.is_pending) {
+            return;
+        }
+        self.steps.pop();
+        let len = self.steps.len();
+        if let Some(open) = self.open_segment() {
+            open.end = len;
+            if open.is_empty() {
+                self.segments.pop();
+            }
+        }
     }
 }
 
