@@ -4,19 +4,16 @@
 //! one scale with statistics that move only between rollouts. Plugins append their own features by
 //! [`ObservationFeatures`].
 
-mod moments;
 mod signals;
 mod envs;
 mod features;
 mod schema;
-mod encode;
 mod normaliser;
 pub(crate) mod systems;
 
 pub use envs::{DecisionView, EnvRow, EnvView, Observation};
 pub use features::{Extract, ObservationFeature, ObservationFeatures, ObservationInput, Treatment, UNKNOWN};
-pub use moments::{MIN_COUNT, RunningMoments};
-pub use normaliser::{CLIP, ElementScale, ObservationNormaliser};
+pub use normaliser::{CLIP, ElementScale, MIN_COUNT, ObservationNormaliser, RunningMoments};
 pub use schema::ObservationSchema;
 pub use signals::{SignalTracker, TrainingSignals};
 pub use systems::{Feedback, Signals, SlotReports, Tracker};
