@@ -258,7 +258,7 @@ schedules! {
         Act {
             /// Keeps how the seeds stood before the action: [`capture_reward_inputs`](crate::reward::systems::capture_reward_inputs).
             CaptureRewardInputs => "reward",
-            /// Carries out what was chosen: [`execute_action`](crate::controller::execution::execute_action).
+            /// Carries out what was chosen: [`execute_action`](crate::controller::systems::execute_action).
             ExecuteAction => "action",
         }
         Lifecycle {

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::query::QueryData;
 
-use super::execution::{Chosen, CommandOutcome};
-use super::systems::Masks;
+use super::systems::{Chosen, CommandOutcome, Masks};
 use crate::actions::{HEADS, Head, MaskSet, Sample, relevant};
 use crate::growth::LifecycleOp;
 use crate::host::SlotLayout;

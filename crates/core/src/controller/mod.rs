@@ -4,7 +4,6 @@
 //! [`Decision`](crate::actions::Decision) per env. All controllers, learned or not, run in the same loop; plugins add theirs by name to the
 //! [`ControllerRegistry`].
 
-pub(crate) mod execution;
 mod saved;
 pub(crate) mod view;
 mod deciders;
@@ -22,9 +21,8 @@ pub use deciders::{
     LearningPolicy, MANIFEST_FILE, SavedPolicy, WEIGHTS_FILE, WaitController,
 };
 pub use events::DecidedEnv;
-pub use execution::{Chosen, CommandOutcome};
 pub use saved::{CONTROLLER_FILE, SavedFolder};
-pub use systems::{ActiveController, Masks, ObserveAll, selectable};
+pub use systems::{ActiveController, Chosen, CommandOutcome, Masks, ObserveAll, selectable};
 pub use view::{
     CLIP as OBSERVATION_CLIP, DecisionView, ElementScale, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation,
     ObservationFeature, ObservationFeatures, ObservationInput, ObservationNormaliser, ObservationSchema,
@@ -34,10 +32,9 @@ pub use view::{
 use crate::env::{EnvId, KeepInRounds};
 use crate::policy::NetRegistry;
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundStart, Startup, Work};
-use execution::execute_action;
 use systems::{
-    begin_episodes, build_controller, build_masks, decide, normalise_observations, restore_episodes, save_episodes,
-    update_tracking,
+    begin_episodes, build_controller, build_masks, decide, execute_action, normalise_observations, restore_episodes,
+    save_episodes, update_tracking,
 };
 use view::{Tracker, build_observations, report_slots, update_signals};
 

@@ -9,8 +9,7 @@ use std::path::Path;
 use tch::{Kind, Tensor};
 
 use super::context::BuildContext;
-use super::controller::Controller;
-use super::learning::LearningPolicy;
+use super::controller::{Controller, LearningPolicy};
 use crate::actions::{Decision, HEADS, Head, MaskSet, PolicyError, command_of};
 use crate::controller::saved::SavedFolder;
 use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationNormaliser, ObservationSchema};

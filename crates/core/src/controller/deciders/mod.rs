@@ -1,7 +1,6 @@
 //! Deciders: all controllers, learned or not, and the registry that plugins add theirs to.
 
 mod command_list;
-mod learning;
 mod controller;
 mod external;
 mod context;
@@ -15,10 +14,9 @@ mod wait;
 mod registry;
 
 pub use context::BuildContext;
-pub use controller::Controller;
+pub use controller::{Controller, LearningPolicy};
 pub use external::ExternalCommands;
 pub use learned::{ActorCriticController, MANIFEST_FILE, SavedPolicy, WEIGHTS_FILE};
-pub use learning::LearningPolicy;
 pub use registry::{ControllerFactory, ControllerRegistry};
 pub use scheduled::written;
 pub use wait::WaitController;
