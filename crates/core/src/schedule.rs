@@ -230,16 +230,16 @@ schedules! {
             Attribute => "attribution",
             /// Writes the step's accuracy and gradients into the seeds' records: [`track_seeds`](crate::env::episode::track_seeds).
             TrackSeeds => "tracking",
-            /// Follows losses, accuracies and the host's stability: [`update_signals`](crate::controller::view::systems::update_signals).
+            /// Follows losses, accuracies and the host's stability: [`update_signals`](crate::controller::view::signals::update_signals).
             UpdateSignals => "signals",
-            /// Describes every slot for controllers and records: [`report_slots`](crate::controller::view::systems::report_slots).
+            /// Describes every slot for controllers and records: [`report_slots`](crate::controller::systems::report_slots).
             ReportSlots => "tracking",
         }
     }
     /// One decision per env.
     Decide {
         Observe {
-            /// Turns signals and reports into the numbers that a policy sees: [`build_observations`](crate::controller::view::systems::build_observations).
+            /// Turns signals and reports into the numbers that a policy sees: [`build_observations`](crate::controller::systems::build_observations).
             BuildObservations => "decision",
             /// Determines what each env may do: [`build_masks`](crate::controller::systems::build_masks).
             BuildMasks => "decision",

@@ -22,21 +22,21 @@ pub use deciders::{
 };
 pub use events::DecidedEnv;
 pub use saved::{CONTROLLER_FILE, SavedFolder};
-pub use systems::{ActiveController, Chosen, CommandOutcome, Masks, ObserveAll, selectable};
+pub use systems::{ActiveController, Chosen, CommandOutcome, Feedback, Masks, ObserveAll, SlotReports, selectable};
 pub use view::{
-    CLIP as OBSERVATION_CLIP, DecisionView, ElementScale, EnvRow, EnvView, Extract, Feedback, MIN_COUNT, Observation,
+    CLIP as OBSERVATION_CLIP, DecisionView, ElementScale, EnvRow, EnvView, Extract, MIN_COUNT, Observation,
     ObservationFeature, ObservationFeatures, ObservationInput, ObservationNormaliser, ObservationSchema,
-    RunningMoments, Signals, SlotReports, TrainingSignals, Treatment, UNKNOWN,
+    RunningMoments, Signals, TrainingSignals, Treatment, UNKNOWN,
 };
 
 use crate::env::{EnvId, KeepInRounds};
 use crate::policy::NetRegistry;
 use crate::schedule::{Act, AddWork, Assess, Decide, RoundStart, Startup, Work};
 use systems::{
-    begin_episodes, build_controller, build_masks, decide, execute_action, normalise_observations, restore_episodes,
-    save_episodes, update_tracking,
+    begin_episodes, build_controller, build_masks, build_observations, decide, execute_action, normalise_observations,
+    report_slots, restore_episodes, save_episodes, update_tracking,
 };
-use view::{Tracker, build_observations, report_slots, update_signals};
+use view::{Tracker, update_signals};
 
 /// Signals, masks, decisions and their execution.
 pub struct ControllerPlugin;

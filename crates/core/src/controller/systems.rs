@@ -1,17 +1,19 @@
-//! The controller's part of the schedule: it is built, episodes begin and end, masks are made, it decides, and its command
-//! becomes a changed slot or a reason why not.
+//! The controller's part of the schedule: it is built, episodes begin and end, slot reports, observations and masks are made, it
+//! decides, and its command becomes a changed slot or a reason why not.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
 use bevy_ecs::system::SystemParam;
 use bevy_platform::cell::SyncCell;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::actions::{ActionFeedback, AllowedActions, Choices, Decision, MaskSet, PolicyError};
 use crate::clock::RunClock;
 use crate::controller::deciders::{BuildContext, Controller, ControllerRegistry, ExternalCommands};
 use crate::controller::view::{
-    DecisionView, EnvRow, EnvView, Feedback, Observation, ObservationFeatures, SignalTracker, Signals, SlotReports,
-    Tracker,
+    DecisionView, EnvRow, EnvView, Observation, ObservationFeatures, ObservationInput, ObservationSchema,
+    SignalTracker, Signals, Tracker,
 };
 use crate::env::{
     EnvId, Experiment, GrowingEnv, GrowingEnvItem, GrowthContext, SeedSlots, StepStatus, ValMetrics, participating,
@@ -20,13 +22,23 @@ use crate::governor::Governor;
 use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
 use crate::health::{Failure, InEnv};
 use crate::policy::NetRegistry;
-use crate::seed::{BlueprintError, BlueprintRegistry, GateNetwork, Germination, SlotView, command_legal, plan_command};
+use crate::seed::{
+    BlueprintError, BlueprintRegistry, GateNetwork, Germination, SeedReport, SlotView, command_legal, plan_command,
+};
 use crate::torch::{HostSyncCounter, TorchError, device_of};
 use crate::unfinished::UnfinishedRound;
 
 /// The run's controller.
 #[derive(Resource)]
 pub struct ActiveController(pub SyncCell<Box<dyn Controller>>);
+
+/// The env's slots after the step's measurements, in policy order; `None` is an empty slot.
+#[derive(Component, Default)]
+pub struct SlotReports(pub SmallVec<[Option<SeedReport>; 4]>);
+
+/// The last command and its success, for the next observation.
+#[derive(Component, Default, Serialize, Deserialize)]
+pub struct Feedback(pub ActionFeedback);
 
 /// What may be chosen in this step; `None` before the first.
 #[derive(Component, Default)]
@@ -143,6 +155,38 @@ pub fn save_episodes(
 /// What [`save_episodes`] has kept.
 pub fn restore_episodes(mut controller: ResMut<ActiveController>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
     controller.0.get().restore_episodes(&round)
+}
+
+pub fn report_slots(
+    mut envs: Query<((&SeedSlots, &mut SlotReports), &StepStatus)>,
+    blueprints: Res<BlueprintRegistry>,
+    experiment: Res<Experiment>,
+) {
+    for (slots, mut reports) in participating(envs.iter_mut()) {
+        reports.0 = slots.reports(&blueprints, &experiment.scenario.lifecycle.gates);
+    }
+}
+
+/// Encodes what was measured into the raw row of every env that decides.
+pub fn build_observations(
+    mut envs: Query<(&EnvId, &StepStatus, &Signals, &Feedback, &SlotReports, &mut Observation)>,
+    schema: Res<ObservationSchema>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+) -> Result<(), Failure> {
+    for (id, status, signals, feedback, reports, mut observation) in &mut envs {
+        if !status.participates() {
+            continue;
+        }
+        let input = ObservationInput {
+            at: EnvRow::of(id, &experiment, &clock).at(clock.step()),
+            signals: &signals.0,
+            feedback: feedback.0,
+            reports: &reports.0,
+        };
+        schema.observe(&input, &mut observation).in_env(id.index)?;
+    }
+    Ok(())
 }
 
 /// Normalises every env's row by the learned controller's statistics; for any other controller it stays raw.

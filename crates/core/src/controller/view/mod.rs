@@ -4,17 +4,15 @@
 //! one scale with statistics that move only between rollouts. Plugins append their own features by
 //! [`ObservationFeatures`].
 
-mod signals;
+pub(crate) mod signals;
 mod envs;
 mod features;
 mod schema;
 mod normaliser;
-pub(crate) mod systems;
 
 pub use envs::{DecisionView, EnvRow, EnvView, Observation};
 pub use features::{Extract, ObservationFeature, ObservationFeatures, ObservationInput, Treatment, UNKNOWN};
 pub use normaliser::{CLIP, ElementScale, MIN_COUNT, ObservationNormaliser, RunningMoments};
 pub use schema::ObservationSchema;
-pub use signals::{SignalTracker, TrainingSignals};
-pub use systems::{Feedback, Signals, SlotReports, Tracker};
-pub(crate) use systems::{build_observations, report_slots, update_signals};
+pub(crate) use signals::update_signals;
+pub use signals::{SignalTracker, Signals, Tracker, TrainingSignals};

@@ -140,7 +140,9 @@ fn squashed(value: f64) -> f64 {
 }
 
 impl ObservationSchema {
-    /// Writes the raw row and the blueprints of an env; storage is reused.
+    /// Writes the raw row and the blueprints of an env; storage is reused. To look at an env once more after its slots ticked, as a
+    /// truncated episode's bootstrap does, call it with fresh reports and the step's unchanged signals, then
+    /// [`ObservationNormaliser::normalise`](super::ObservationNormaliser::normalise).
     ///
     /// # Errors
     /// `WrongSlotCount`; `NonFiniteFeature` with the name of a feature that is not finite.

@@ -5,10 +5,16 @@
 
 use std::collections::VecDeque;
 
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::QueryData;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::env::{TrainMetrics, ValMetrics};
+use crate::clock::RunClock;
+use crate::env::{EnvId, Experiment, HostParams, SeedSlots, StepStatus, TrainMetrics, ValMetrics};
+use crate::health::{Failure, InEnv};
+use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
+use crate::validation::{Counterfactual, ValPlan};
 
 /// Losses and accuracies that an observation shows.
 pub const SHOWN_HISTORY: usize = 5;
@@ -158,6 +164,60 @@ impl SignalTracker {
             history.push_back(value);
         }
     }
+}
+
+/// The memory behind an env's [`TrainingSignals`].
+#[derive(Component, Default, Serialize, Deserialize)]
+pub struct Tracker(pub SignalTracker);
+
+/// What a controller sees of the env's numbers; a step that was rolled back leaves those of the step before.
+#[derive(Component, Default, Serialize, Deserialize)]
+pub struct Signals(pub TrainingSignals);
+
+/// What signals are made from.
+#[derive(QueryData)]
+#[query_data(mutable)]
+pub(crate) struct SignallingEnv {
+    id: &'static EnvId,
+    status: &'static StepStatus,
+    train: &'static TrainMetrics,
+    val: &'static ValMetrics,
+    host: &'static HostParams,
+    slots: &'static SeedSlots,
+    plan: &'static ValPlan,
+    counterfactual: &'static Counterfactual,
+    tracker: &'static mut Tracker,
+    signals: &'static mut Signals,
+}
+
+pub(crate) fn update_signals(
+    mut envs: Query<SignallingEnv>,
+    clock: Res<RunClock>,
+    experiment: Res<Experiment>,
+    mut outbox: ResMut<TelemetryOutbox>,
+) -> Result<(), Failure> {
+    for mut env in &mut envs {
+        if !env.status.participates() {
+            continue;
+        }
+        let (id, val) = (env.id, env.val);
+        let mut signals = env.tracker.0.update(clock.step(), env.train, val).in_env(id.index)?;
+        let committed = env
+            .counterfactual
+            .committed_accuracy(env.plan, env.slots, signals.val_accuracy);
+        signals.committed_accuracy = committed.unwrap_or(signals.val_accuracy);
+        signals.host_params = env.host.0;
+        env.signals.0 = signals;
+        if env.signals.0.just_stabilized {
+            outbox.push(Event::env(
+                experiment.context(id, &clock),
+                HostStabilized {
+                    val_loss: Num(val.loss),
+                },
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
