@@ -6,7 +6,6 @@
 
 mod layout;
 mod distribution;
-mod evaluate;
 mod trainable;
 mod actor_critic;
 mod recurrent;
@@ -20,10 +19,9 @@ pub(crate) use actor_critic::PolicyPrecision;
 pub use actor_critic::{ActorCritic, NetContext, NetOutput, NetSequence, NetSpec, PolicyInput};
 pub use cores::{Lstm, NetCore, RecurrentCell, RecurrentCore};
 pub use distribution::DecideMode;
-pub(crate) use distribution::{Floor, choose, head_uniforms};
 #[cfg(test)]
-pub(crate) use evaluate::HeadTerms;
-pub(crate) use evaluate::{OpTables, Stored, head_terms};
+pub(crate) use distribution::HeadTerms;
+pub(crate) use distribution::{Floor, OpTables, Stored, choose, head_terms, head_uniforms};
 pub use layout::LogitLayout;
 pub use network::{EMBEDDING_SIZE, NetFactory, NetRegistry};
 pub use recurrent::Packing;
