@@ -124,7 +124,7 @@ schedules! {
             BuildLearner => "start-up",
             /// Gives every env its host, optimizer, slots and stream: [`spawn_envs`](crate::env::episode::spawn_envs).
             SpawnEnvs => "start-up",
-            /// Gives every env its feed of batches and its sums: [`equip_envs`](crate::training::fetch::equip_envs).
+            /// Gives every env its feed of batches and its sums: [`equip_envs`](crate::training::batches::equip_envs).
             EquipTraining => "start-up",
             /// Gives every env its folded host and the validation batches: [`equip_envs`](crate::validation::pass::equip_envs).
             EquipValidation => "start-up",
@@ -174,7 +174,7 @@ schedules! {
     /// devices. To look into a batch, add a hook: [`OnBatch`](crate::training::OnBatch).
     Batches {
         FetchBatch {
-            /// Fixes order and augmentation of the step's samples, asks for the first, zeroes the sums: [`fetch_batches`](crate::training::fetch::fetch_batches).
+            /// Fixes order and augmentation of the step's samples, asks for the first, zeroes the sums: [`fetch_batches`](crate::training::batches::fetch_batches).
             FetchBatches => "data order",
         }
         TrainStep {
@@ -193,7 +193,7 @@ schedules! {
             DropFailedEnvs => "batches of all envs",
             /// Puts what captures counted into the read packs: [`carry_snapshot_counts`](crate::governor::systems::carry_snapshot_counts).
             CarrySnapshotCounts => "governor",
-            /// Reduces what the training batches left, on the device: [`reduce_sums`](crate::training::sums::reduce_sums).
+            /// Reduces what the training batches left, on the device: [`reduce_sums`](crate::training::batches::reduce_sums).
             EnqueueReads => "read",
             /// Waits for all devices, once a step: [`wait_all`](crate::validation::sync::wait_all).
             WaitAll => "wait",
@@ -204,7 +204,7 @@ schedules! {
     /// What the step's numbers mean.
     Assess {
         Govern {
-            /// Loss and accuracy of the step's training batches: [`derive_train_metrics`](crate::training::sums::derive_train_metrics).
+            /// Loss and accuracy of the step's training batches: [`derive_train_metrics`](crate::training::batches::derive_train_metrics).
             DeriveTrainMetrics => "metrics",
             /// Loss and accuracy of the whole validation part: [`derive_val_metrics`](crate::validation::sync::derive_val_metrics).
             DeriveValMetrics => "metrics",

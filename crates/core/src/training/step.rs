@@ -3,15 +3,14 @@
 //! Host and seeds learn in one backward pass but are never mixed: each is a group with its own norm, clip, guard and
 //! optimizer, so a diverged seed stalls only itself.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 use smallvec::SmallVec;
 use tch::{Kind, Tensor};
 
-use super::components::TrainingEnvItem;
-use super::fetch::fetch_batch;
+use super::components::{EnvFeed, TrainingEnvItem};
 use super::graphs::TrainingTopology;
 use super::hooks::{BatchHooks, BatchPoint};
 use super::pack::PackLayout;
@@ -289,6 +288,13 @@ impl TrainingRules<'_> {
         stream.note_write(sums.pack());
         Ok(())
     }
+}
+
+/// Batch `batch` of the step, gathered on the env's device, and how long this thread took to get it there.
+fn fetch_batch(feed: &mut EnvFeed, batch: usize) -> Result<(Batch, Duration), Failure> {
+    let began = Instant::now();
+    let samples = in_batch("fetch", batch, || Ok(feed.0.get().fetch(batch)?))?;
+    Ok((samples, began.elapsed()))
 }
 
 /// Whether statistics of the gradients are taken in batch `batch` of a step.
