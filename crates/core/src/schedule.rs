@@ -195,9 +195,9 @@ schedules! {
             CarrySnapshotCounts => "governor",
             /// Reduces what the training batches left, on the device: [`reduce_sums`](crate::training::batches::reduce_sums).
             EnqueueReads => "read",
-            /// Waits for all devices, once a step: [`wait_all`](crate::validation::sync::wait_all).
+            /// Waits for all devices, once a step: [`wait_all`](crate::validation::assess::wait_all).
             WaitAll => "wait",
-            /// Reads every env's pack and names its numbers: [`unpack`](crate::validation::sync::unpack).
+            /// Reads every env's pack and names its numbers: [`unpack`](crate::validation::assess::unpack).
             Unpack => "read",
         }
     }
@@ -206,9 +206,9 @@ schedules! {
         Govern {
             /// Loss and accuracy of the step's training batches: [`derive_train_metrics`](crate::training::batches::derive_train_metrics).
             DeriveTrainMetrics => "metrics",
-            /// Loss and accuracy of the whole validation part: [`derive_val_metrics`](crate::validation::sync::derive_val_metrics).
+            /// Loss and accuracy of the whole validation part: [`derive_val_metrics`](crate::validation::assess::derive_val_metrics).
             DeriveValMetrics => "metrics",
-            /// Adds up what the step's batches took to compute: [`count_compute`](crate::validation::compute::count_compute).
+            /// Adds up what the step's batches took to compute: [`count_compute`](crate::validation::assess::count_compute).
             CountCompute => "metrics",
             /// Replaces validation losses where the scenario says so: [`spike_losses`](crate::faults::spike_losses).
             SpikeLosses => "fault injection",

@@ -1,4 +1,5 @@
-//! From configurations to what each seed is worth, written into its record.
+//! The end of a step's device work, one wait and one packed read per env, and what its numbers say: metrics, what it took to
+//! compute, counted from the declared costs of host and seeds, and what each seed is worth, written into its record.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
@@ -6,14 +7,103 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::attribution::{Attribution, coalition_rows, shapley};
-use super::pass::ValPlan;
+use super::pass::{MAIN, ValPlan};
 use super::plan::AttributionPlan;
 use crate::data::FeedArithmetic;
-use crate::env::{LoadedData, SeedSlots, StepStatus};
+use crate::env::{
+    EnvId, EnvStream, EpisodeStats, Experiment, HostModel, LoadedData, SeedSlots, Slot, StepStatus, ValMetrics,
+};
 use crate::growth::SeedStage;
-use crate::seed::SeedRecord;
+use crate::health::{Failure, InEnv};
+use crate::host::OpCost;
+use crate::seed::{Isolation, SeedRecord};
 use crate::telemetry::{CoalitionRow, CounterfactualMatrix, Payload};
-use crate::training::StepResult;
+use crate::torch::{HostSyncCounter, read_f64};
+use crate::training::{EnvAccumulators, StepResult, training_slots};
+
+/// The step's only wait; errors of earlier device work surface here.
+pub fn wait_all(
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream)>,
+    syncs: Res<HostSyncCounter>,
+) -> Result<(), Failure> {
+    syncs.allow();
+    for (id, status, mut stream) in &mut envs {
+        if status.is_active() {
+            stream.0.get().synchronize().in_env(id.index)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads every env's pack and gives its numbers their names.
+pub fn unpack(
+    mut envs: Query<(&EnvId, &StepStatus, &mut EnvAccumulators, &ValPlan, &mut StepResult)>,
+    syncs: Res<HostSyncCounter>,
+) -> Result<(), Failure> {
+    for (id, status, mut sums, plan, mut result) in &mut envs {
+        result.0 = None;
+        if !status.is_active() {
+            continue;
+        }
+        let sums = sums.0.get();
+        let pack = read_f64(sums.pack(), &syncs).in_env(id.index)?;
+        result.0 = Some(sums.layout().unpack(&pack, plan.places(), MAIN));
+    }
+    Ok(())
+}
+
+/// Loss and accuracy of the network as it is.
+pub fn derive_val_metrics(mut envs: Query<(&StepResult, &mut ValMetrics)>, data: Res<LoadedData>) {
+    let predictions = data.feed.val_units();
+    for (result, mut val) in &mut envs {
+        let Some(numbers) = &result.0 else { continue };
+        let main = numbers.configs[MAIN];
+        *val = ValMetrics {
+            loss: main.loss(predictions),
+            accuracy_percent: main.accuracy_percent(predictions),
+        };
+    }
+}
+
+/// Cost of training, in forward passes: the backward pass takes as much again for the gradients of activations, and once more
+/// for those of weights (Kaplan et al. 2020, arXiv:2001.08361, section 2.1). Frozen weights of seeds get their gradients too.
+const FORWARD_AND_BACKWARD: u64 = 3;
+
+/// Adds the step's training batches, and its validation batches under all configurations. No seed has changed since they
+/// were played. The test part is not counted: nothing learns from it.
+pub fn count_compute(
+    mut envs: Query<(&StepStatus, &ValPlan, &mut HostModel, &mut SeedSlots, &mut EpisodeStats)>,
+    experiment: Res<Experiment>,
+    data: Res<LoadedData>,
+) {
+    for (status, plan, mut host, mut slots, mut stats) in &mut envs {
+        if !status.is_active() {
+            continue;
+        }
+        let training = macs_of_training(host.0.get().op_costs(), &mut slots.0, experiment.isolation());
+        stats.compute.train_macs += training * data.feed.train_samples() as u64;
+        stats.compute.val_macs += plan.macs * data.feed.val_samples() as u64;
+    }
+}
+
+/// Multiply-accumulates of training on one sample, with the seeds that take part now. `ops`: of the host, in order. Frozen
+/// ones have no gradients of weights, and of activations only behind something that learns.
+pub fn macs_of_training(ops: &[OpCost], slots: &mut [Slot], isolation: Isolation) -> u64 {
+    let seeds = training_slots(slots, isolation);
+    let first_learning = ops.iter().position(|op| !op.is_frozen).unwrap_or(ops.len());
+    let learning_from = seeds
+        .first()
+        .map_or(first_learning, |seed| seed.boundary.min(first_learning));
+    let passes = |(index, op): (usize, &OpCost)| match op.is_frozen {
+        false => FORWARD_AND_BACKWARD,
+        true => 1 + u64::from(index >= learning_from),
+    };
+    let host: u64 = ops.iter().enumerate().map(|op| passes(op) * op.1.macs).sum();
+    let seeds = seeds
+        .iter()
+        .map(|seed| seed.instance.macs(ops[seed.boundary - 1].positions));
+    host + FORWARD_AND_BACKWARD * seeds.sum::<u64>()
+}
 
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
 #[derive(Component, Default, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Validation: one pass that measures the network and every configuration of its seeds, and what follows from it.
 //!
 //! Pure parts: `plan` (which configurations), `changes` (whether any), `attribution` and `shapley` (what they say). Tensors:
-//! `coalition_tree` and `coalition` (one forward for all configurations). `pass`, `sync`, `assess` and `test_part` are the systems, `committed` is
+//! `coalition_tree` and `coalition` (one forward for all configurations). `pass`, `assess` and `test_part` are the systems, `committed` is
 //! what an episode ends with.
 
 mod plan;
@@ -9,11 +9,9 @@ mod changes;
 mod coalition_tree;
 mod coalition;
 pub(crate) mod pass;
-pub(crate) mod compute;
 mod shapley;
 mod attribution;
 pub(crate) mod assess;
-pub(crate) mod sync;
 mod committed;
 pub(crate) mod test_part;
 
@@ -22,13 +20,12 @@ use bevy_app::{App, Plugin};
 use crate::env::{EnvId, KeepInRounds};
 use crate::schedule::{AddWork, Assess, Batches, Startup, StepEnd, StepSync, Work};
 
-pub use assess::Counterfactual;
+pub use assess::{Counterfactual, macs_of_training};
 pub use attribution::{Attribution, PlayerAttribution, Synergy};
 pub use changes::LastMeasured;
 pub use coalition::coalition_forward;
 pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot};
 pub(crate) use committed::{CommittedNetwork, Reached, Tools};
-pub use compute::macs_of_training;
 pub use pass::{ValBatches, ValPlan};
 pub use plan::{
     AttributionPlan, CoalitionPlan, PlanMoment, Player, Players, find_players, max_configurations, plan_coalitions,
@@ -45,10 +42,10 @@ impl Plugin for ValidationPlugin {
         app.register_required_components::<EnvId, TestResult>();
         app.add_work(Startup, Work::EquipValidation, pass::equip_envs)
             .add_work(Batches, Work::ValidateBatches, pass::validate_batches)
-            .add_work(StepSync, Work::WaitAll, sync::wait_all)
-            .add_work(StepSync, Work::Unpack, sync::unpack)
-            .add_work(Assess, Work::DeriveValMetrics, sync::derive_val_metrics)
-            .add_work(Assess, Work::CountCompute, compute::count_compute)
+            .add_work(StepSync, Work::WaitAll, assess::wait_all)
+            .add_work(StepSync, Work::Unpack, assess::unpack)
+            .add_work(Assess, Work::DeriveValMetrics, assess::derive_val_metrics)
+            .add_work(Assess, Work::CountCompute, assess::count_compute)
             .add_work(Assess, Work::Attribute, assess::attribute)
             .add_work(StepEnd, Work::EvaluateTest, test_part::evaluate_test)
             .keep_in_rounds::<ValPlan>("val_plan")
