@@ -5,7 +5,6 @@
 //! laid over defaults and presets and under overrides (`layers`), compared with the declarations by `check`, and judged
 //! as a whole by `validate`; `load` is the way through.
 
-mod action_space;
 mod arithmetic;
 mod attribution;
 mod controllers;
@@ -26,7 +25,6 @@ mod policy;
 mod resolve;
 mod topology;
 mod tree;
-mod deserialize;
 mod problem;
 mod paths;
 mod wording;
@@ -44,7 +42,6 @@ pub mod fixtures;
 #[cfg(test)]
 mod tests;
 
-pub use action_space::ActionSpace;
 pub use arithmetic::{AmpMode, Kernels, MatmulPrecision, OptimizerConfig};
 pub use attribution::{AttributionConfig, AttributionStrategy, Cadence};
 pub use catalog::{BlueprintEntry, Catalog, Entry, KnownHosts, KnownImages, KnownRewards, OwnImages, host_families};
@@ -68,7 +65,7 @@ pub use lifecycle::{GateConfig, GateMode, LifecycleConfig, OnCommit};
 pub use load::{Input, Loaded, load, load_beside};
 pub use needs::{MeasurementNeed, RewardProfile};
 pub use paths::UnknownField;
-pub use policy::{FeatureGroup, HeadConditioning, MaskConfig, NetConfig, OpBias, PolicyConfig};
+pub use policy::{ActionSpace, FeatureGroup, HeadConditioning, MaskConfig, NetConfig, OpBias, PolicyConfig};
 pub use presets::{TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest, printable, visible};
 pub use resolve::{resolved_ron, ron_text};
