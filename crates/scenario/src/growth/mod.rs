@@ -7,7 +7,6 @@ mod blending;
 mod operations;
 mod slots;
 mod stages;
-mod topology;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +18,5 @@ pub use declare::NameError;
 #[doc(hidden)]
 pub use declare::{coded_enum, written_as_text};
 pub use operations::{FailureReason, LifecycleCommand, LifecycleOp};
-pub use slots::{InjectionSpec, SlotId, SlotIdError};
+pub use slots::{InjectionSpec, SlotId, SlotIdError, Topology};
 pub use stages::{GateCheck, GateLevel, GateResult, Initiator, PruneReason, SeedStage};
-pub use topology::Topology;
