@@ -1,4 +1,4 @@
-//! The rewards of an episode so far, and what they amount to.
+//! The rewards of an episode so far, what they amount to, and how telemetry reports them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::breakdown::{RewardBreakdown, Term};
 use super::inputs::{PARTS, RewardInputs};
-use crate::telemetry::{Num, TermSummary};
+use crate::telemetry::{DecisionReward, EpisodeRewards, Num, RoundRewards, TermSummary, statistics};
 
 /// Points per step for each e-fold by which the network grows, and the most of them.
 const RENT: f64 = 0.5;
@@ -113,6 +113,48 @@ impl EpisodeReward {
         last.breakdown = RewardBreakdown::default();
         last.breakdown.pay(Term::Governor, penalty);
     }
+}
+
+impl From<&RewardBreakdown> for DecisionReward {
+    fn from(breakdown: &RewardBreakdown) -> Self {
+        Self {
+            reward: Num::short(breakdown.total()),
+            terms: breakdown
+                .iter()
+                .map(|(term, amount)| (term.name().into(), Num::short(amount)))
+                .collect(),
+            contribution: breakdown.contribution.map(Num::short),
+        }
+    }
+}
+
+/// What an episode was paid, with the learner's discount.
+pub fn episode_rewards(episode: &EpisodeReward, gamma: f64) -> EpisodeRewards {
+    EpisodeRewards {
+        reward: Num(episode.total()),
+        return_discounted: Num(episode.discounted(gamma)),
+        rent: Num(episode.mean_rent()),
+        reward_terms: episode
+            .terms()
+            .into_iter()
+            .map(|(term, total)| (term.name().into(), total))
+            .collect(),
+    }
+}
+
+/// Means over the episodes of a round, in the order given; `None` without any.
+pub fn round_rewards(episodes: &[&EpisodeReward]) -> Option<RoundRewards> {
+    let totals: Vec<f64> = episodes.iter().map(|episode| episode.total()).collect();
+    let (mean, std) = statistics::mean_and_std(&totals)?;
+    let mut terms: BTreeMap<String, Num> = BTreeMap::new();
+    for (term, total) in episodes.iter().flat_map(|episode| episode.terms()) {
+        terms.entry(term.name().into()).or_default().0 += total.sum.0 / episodes.len() as f64;
+    }
+    Some(RoundRewards {
+        reward_mean: Num(mean),
+        reward_std: Num(std),
+        reward_terms_mean: terms,
+    })
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use smallvec::SmallVec;
 
 use super::breakdown::RewardBreakdown;
 use super::episode::{EpisodeReward, RewardedStep};
-use super::extension::RewardTerms;
 use super::inputs::{EpisodeStatus, RewardInputs, SeedView, take_auto_pruned};
-use super::mode::{RewardFunction, RewardModes};
+use super::mode::{RewardFunction, RewardModes, RewardTerms};
 use super::state::RewardState;
 use crate::clock::RunClock;
 use crate::controller::{Chosen, CommandOutcome};

@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use super::*;
 use crate::growth::SeedStage;
 use crate::reward::fixtures::{Step, seed};
