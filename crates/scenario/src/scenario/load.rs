@@ -8,13 +8,12 @@ use serde::Deserialize;
 
 use super::catalog::Catalog;
 use super::check::{Checked, DEFAULTS, check};
-use super::layers::{self, Override};
+use super::layers::{self, Override, settled};
 use super::paths;
 use super::presets::{OWN_IMAGES, preset_named};
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
 use super::resolve::{resolved_ron, ron_text};
-use super::settled::settled;
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
 use super::{HostOutline, RewardProfile, SCENARIO, Scenario, TaskChoice, TaskSpec};

@@ -31,7 +31,6 @@ mod wording;
 mod parts;
 mod layers;
 mod reader;
-mod settled;
 mod validate;
 mod check;
 mod document;
