@@ -117,7 +117,10 @@ fn a_policy_in_mixed_precision_acts_as_it_is_evaluated() {
         // It is coarse enough to be seen.
         assert!(other > 0.2 * rounding, "{kind}, {amp:?}: {other}");
         // A CPU that adds in float16 rounds every partial sum, and acting adds in another order than evaluating.
-        assert!(same < other && same < 2.0 * rounding, "{kind}, {amp:?}: {same} and {other}");
+        assert!(
+            same < other && same < 2.0 * rounding,
+            "{kind}, {amp:?}: {same} and {other}"
+        );
     }
 }
 
