@@ -5,7 +5,7 @@
 //! in a folder, where an error must not be taken for there being none.
 
 #[cfg(any(test, feature = "testing"))]
-mod faults;
+mod fixtures;
 mod errors;
 
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use std::time::SystemTime;
 use crate::files::not_regular;
 pub use errors::ErrorClass;
 #[cfg(any(test, feature = "testing"))]
-pub use faults::{Fault, StorageFaults};
+pub use fixtures::{Fault, StorageFaults};
 
 /// What tests are asked and told of an operation; nothing in a build of the engine.
 macro_rules! in_tests {
@@ -105,7 +105,7 @@ impl File {
     }
 
     fn make(path: &Path, options: &OpenOptions) -> io::Result<Self> {
-        in_tests!(faults::creates(path)?;);
+        in_tests!(fixtures::creates(path)?;);
         Self::open_own(path, options)
     }
 
@@ -114,7 +114,7 @@ impl File {
     /// # Errors
     /// If it cannot be changed.
     pub fn set_len(&self, length: u64) -> io::Result<()> {
-        in_tests!(faults::resizes(&self.path, &self.file)?;);
+        in_tests!(fixtures::resizes(&self.path, &self.file)?;);
         self.file.set_len(length)
     }
 
@@ -138,9 +138,9 @@ impl File {
     /// # Errors
     /// If it cannot be synchronised.
     pub fn sync(&self) -> io::Result<()> {
-        in_tests!(faults::does(faults::Operation::Sync, &self.path)?;);
+        in_tests!(fixtures::does(fixtures::Operation::Sync, &self.path)?;);
         self.file.sync_all()?;
-        in_tests!(faults::has_synced(&self.path, &self.file)?;);
+        in_tests!(fixtures::has_synced(&self.path, &self.file)?;);
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl File {
     /// # Errors
     /// `WouldBlock` if another process has it; what else the file system says.
     pub fn try_lock(&self) -> Result<(), TryLockError> {
-        in_tests!(faults::does(faults::Operation::Lock, &self.path).map_err(TryLockError::Error)?;);
+        in_tests!(fixtures::does(fixtures::Operation::Lock, &self.path).map_err(TryLockError::Error)?;);
         self.file.try_lock()
     }
 
@@ -158,7 +158,7 @@ impl File {
     /// # Errors
     /// If it cannot be set.
     pub fn set_modified(&self, time: SystemTime) -> io::Result<()> {
-        in_tests!(faults::does(faults::Operation::Touch, &self.path)?;);
+        in_tests!(fixtures::does(fixtures::Operation::Touch, &self.path)?;);
         self.file.set_modified(time)
     }
 
@@ -195,7 +195,7 @@ impl Write for File {
             return Ok(0);
         }
         #[cfg(any(test, feature = "testing"))]
-        let bytes = faults::writes(&self.path, &self.file, bytes)?;
+        let bytes = fixtures::writes(&self.path, &self.file, bytes)?;
         self.file.write(bytes)
     }
 
@@ -214,7 +214,7 @@ fn says_gone(error: &io::Error) -> bool {
 /// # Errors
 /// If there is something of that name, or it cannot be made.
 pub fn create_dir(path: &Path) -> io::Result<()> {
-    in_tests!(faults::makes_folder(path)?;);
+    in_tests!(fixtures::makes_folder(path)?;);
     fs::create_dir(path)
 }
 
@@ -223,7 +223,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
 /// # Errors
 /// If there is no such folder, or it cannot be read to its end.
 pub fn read_dir(path: &Path) -> io::Result<Vec<OsString>> {
-    in_tests!(faults::does(faults::Operation::ReadFolder, path)?;);
+    in_tests!(fixtures::does(fixtures::Operation::ReadFolder, path)?;);
     fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect()
 }
 
@@ -250,14 +250,14 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
 /// # Errors
 /// If it cannot be renamed; all is as it was then.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    in_tests!(faults::renames(from, to)?;);
+    in_tests!(fixtures::renames(from, to)?;);
     fs::rename(from, to)
 }
 
 /// # Errors
 /// If there is no such file, or it cannot be removed.
 pub fn remove_file(path: &Path) -> io::Result<()> {
-    in_tests!(if faults::removes(path)? {
+    in_tests!(if fixtures::removes(path)? {
         return Ok(());
     });
     fs::remove_file(path)
@@ -268,7 +268,7 @@ pub fn remove_file(path: &Path) -> io::Result<()> {
 /// # Errors
 /// If there is no such folder, or something of it cannot be removed.
 pub fn remove_dir_all(path: &Path) -> io::Result<()> {
-    in_tests!(if faults::removes(path)? {
+    in_tests!(if fixtures::removes(path)? {
         return Ok(());
     });
     fs::remove_dir_all(path)
@@ -280,7 +280,7 @@ pub fn remove_dir_all(path: &Path) -> io::Result<()> {
 /// If there is something of that name, or the file system has no links.
 #[cfg(unix)]
 pub fn symlink(target: &str, link: &Path) -> io::Result<()> {
-    in_tests!(faults::links(link)?;);
+    in_tests!(fixtures::links(link)?;);
     std::os::unix::fs::symlink(target, link)
 }
 
@@ -364,9 +364,9 @@ fn is_replaceable(path: &Path, is_kind: fn(&Metadata) -> bool) -> io::Result<()>
 /// # Errors
 /// If the folder cannot be synchronised.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    in_tests!(faults::does(faults::Operation::SyncFolder, folder)?;);
+    in_tests!(fixtures::does(fixtures::Operation::SyncFolder, folder)?;);
     sync_names(folder)?;
-    in_tests!(faults::has_synced_folder(folder)?;);
+    in_tests!(fixtures::has_synced_folder(folder)?;);
     Ok(())
 }
 
