@@ -9,6 +9,7 @@ use super::{Context, EvalOptions, Outcome, report};
 use crate::checkpoint::FrozenPolicy;
 use crate::compare::{Episodes, TrainingRecord};
 use crate::eval::{Evaluation, Opponent, PlayedCheckpoint, Search, Spent, Study, StudyError, Subject};
+use crate::files::counted;
 use crate::policy::DecideMode;
 use crate::record::find_run;
 use crate::report::{evaluation_page, evaluation_text};
@@ -134,9 +135,10 @@ fn amount(study: &Study) -> String {
     let (rows, seeds, steps) = (study.rows(), study.episodes.len(), study.experiment.task.max_steps);
     // As many under every seed.
     let episodes = study.episodes.first().map_or(0, Episodes::count);
-    let env_steps = (rows * seeds * episodes) as u64 * u64::from(steps);
-    let plural = if seeds == 1 { "" } else { "s" };
-    format!("{rows} players x {seeds} seed{plural} x {episodes} episodes x {steps} steps: {env_steps} env-steps")
+    let env_steps = counted((rows * seeds * episodes) as u64 * u64::from(steps), "env-step");
+    let (rows, seeds) = (counted(rows, "player"), counted(seeds, "seed"));
+    let (episodes, steps) = (counted(episodes, "episode"), counted(steps, "step"));
+    format!("{rows} x {seeds} x {episodes} x {steps}: {env_steps}")
 }
 
 /// Says why something could not play.

@@ -11,6 +11,7 @@ use super::{Context, ExportOptions, ExportTablesOptions, Outcome};
 use crate::checkpoint::{CheckpointName, FrozenPolicy};
 use crate::controller::SavedPolicy;
 use crate::export::{check_place, export_network, export_policy, write};
+use crate::files::counted;
 use crate::health::AtPath;
 use crate::keep::{KeptFile, NetworkShelf};
 use crate::network::GrownNetwork;
@@ -49,9 +50,9 @@ pub fn export(options: &ExportOptions, context: &Context) -> Result<Outcome, Rej
     Ok(context.printer.show_either(&exported, || {
         let percent = |accuracy: Option<f64>| accuracy.map_or_else(|| "-".into(), |accuracy| format!("{accuracy:.2} %"));
         let ([validation, test], folder) = (accuracies.map(percent), options.to.display());
-        let parameters = measures.parameters;
+        let (parameters, seeds) = (measures.parameters, counted(seeds, "seed"));
         format!(
-            "{folder}: the network of round {round}, env {env}: {parameters} parameters, {seeds} seeds, accuracy {validation} \
+            "{folder}: the network of round {round}, env {env}: {parameters} parameters, {seeds}, accuracy {validation} \
              (validation), {test} (test)\n"
         )
     }))
@@ -71,10 +72,11 @@ fn policy(options: &ExportOptions, context: &Context) -> Result<Outcome, Rejecti
     check_apart(&options.to, [&saved.path().to_path_buf()])?;
     write(&options.to, &export_policy(&policy)?)?;
     let (folder, from, updates) = (&options.to, saved.path(), policy.updates);
+    let [folder, from] = [folder.as_path(), from].map(|path| path.display().to_string());
     let exported = json!({ "folder": folder, "from": from, "updates": updates });
     Ok(context.printer.show_either(&exported, || {
-        let (folder, from) = (folder.display(), from.display());
-        format!("{folder}: the policy after {updates} updates, from {from}\n")
+        let updates = counted(updates, "update");
+        format!("{folder}: the policy after {updates}, from {from}\n")
     }))
 }
 
@@ -129,7 +131,7 @@ pub fn export_tables(options: &ExportTablesOptions, context: &Context) -> Result
         Named::Sweep(folder, plan) => export_sweep(&Collected::read(&folder, &plan)?, &options.output)?,
         Named::Run(place) => export_run(&held_run(place)?, &options.output)?,
     };
-    let line = |table: &ExportedTable| format!("{}: {} rows\n", table.file.display(), table.rows);
+    let line = |table: &ExportedTable| format!("{}: {}\n", table.file.display(), counted(table.rows, "row"));
     let lines = || tables.iter().map(line).collect::<String>();
     Ok(context.printer.show_either(&tables, lines))
 }

@@ -15,6 +15,7 @@ use super::{Context, Outcome, ResumeOptions, RunOptions, sweep};
 use crate::checkpoint::{Checkpoints, PastRun, ResumePoint};
 use crate::engine::{Engine, MemoryEstimate, Prepared, RunRecord, RunReport};
 use crate::env::Experiment;
+use crate::files::counted;
 use crate::record::ScenarioFile;
 use crate::report::{merged, run_results, summary};
 use crate::run::{RoundLimit, StopRequest, StopSignal};
@@ -252,8 +253,11 @@ fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection>
     let text = text.map_err(|error| Rejection::failed(format_args!("the scenario cannot be written: {error}")))?;
     let memory: String = memory.iter().map(|memory| format!("// {memory}\n")).collect();
     Ok(printer.show(format_args!(
-        "// {}: {} rounds of {} envs x {} steps{work}\n{memory}{text}\n",
-        task.name, run.rounds, run.n_envs, task.max_steps,
+        "// {}: {} of {} x {}{work}\n{memory}{text}\n",
+        task.name,
+        counted(run.rounds, "round"),
+        counted(run.n_envs, "env"),
+        counted(task.max_steps, "step"),
     )))
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::named::{Named, held_run, way_on};
 use super::rejection::Rejection;
 use super::{Context, Outcome, RunsOptions, ShowOptions, sweep};
+use crate::files::counted;
 use crate::keep::NetworkShelf;
 use crate::network::{SeedHistory, SeedMeasures};
 use crate::record::{ListedState, RunEntry, list_runs, runs_root};
@@ -107,7 +108,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
 
 fn standing(entry: &RunEntry) -> String {
     let rounds = match (entry.rounds, entry.n_rounds) {
-        (Some(played), Some(planned)) => format!(", {played} of {planned} rounds are played"),
+        (Some(played), Some(planned)) => format!(", {played} of {} are played", counted(planned, "round")),
         _ => String::new(),
     };
     let state = match entry.state {

@@ -13,6 +13,7 @@ use super::options::{Begun, PlayOptions, SweepCommand, SweepOptions};
 use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
+use crate::files::counted;
 use crate::report::{merged, plan_table, sweep_text, write_sweep};
 use crate::scenario::Override;
 use crate::sweep::{
@@ -134,15 +135,14 @@ fn begin_folder(options: &PlayOptions, planned: &Planned) -> Result<(SweepFolder
 fn headline(plan: &Plan, work: &WorkOptions) -> String {
     let replicates = plan.sweep.replicates as usize;
     let points = plan.trials.len() / replicates;
-    let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     format!(
         "{}: {} ({} x {}), {} at once with {} each",
         plan.name,
-        plural(plan.trials.len(), "trial"),
-        plural(points, "point"),
-        plural(replicates, "replicate"),
+        counted(plan.trials.len(), "trial"),
+        counted(points, "point"),
+        counted(replicates, "replicate"),
         work.parallel,
-        plural(work.threads, "thread"),
+        counted(work.threads, "thread"),
     )
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::options::TrajCommand;
 use super::rejection::Rejection;
 use super::{Context, Outcome};
+use crate::files::counted;
 use crate::record::{RESOLVED_FILE, find_run};
 use crate::trajectory::{FORCED, MANIFEST_FILE, Manifest, SegmentFinish, TrajectorySet};
 
@@ -90,14 +91,14 @@ impl<'a> Info<'a> {
         let known = blueprints.iter().filter(|name| !name.is_empty()).count();
         format!(
             "scenario       {scenario}, {task}, seed {}\ncontroller     {controller}\n\
-             recorded       {} steps in {} segments of {} rounds\n\
+             recorded       {} in {} of {}\n\
              segments       {} ended by a rollback, {} by a failure\n\
              steps          {} with one possible action, {} with known probabilities\n\
              of a step      {} numbers seen, {} slots, {known} blueprints\n",
             seed.0,
-            self.steps,
-            self.segments,
-            self.rounds,
+            counted(self.steps, "step"),
+            counted(self.segments, "segment"),
+            counted(self.rounds, "round"),
             self.rolled_back,
             self.failed,
             self.forced,
@@ -122,6 +123,7 @@ fn check(names: &[PathBuf], out: Option<&Path>, context: &Context) -> Result<Out
         (steps + info.steps, segments + info.segments)
     });
     Ok(context.printer.show_either(&infos, || {
-        format!("ok: {steps} steps in {segments} segments of {} sets\n", infos.len())
+        let (steps, segments) = (counted(steps, "step"), counted(segments, "segment"));
+        format!("ok: {steps} in {segments} of {}\n", counted(infos.len(), "set"))
     }))
 }

@@ -8,6 +8,7 @@ use super::prepare::{self, is_sweep, prepare_file};
 use super::rejection::Rejection;
 use super::{Context, Outcome};
 use crate::engine::Prepared;
+use crate::files::counted;
 use crate::report::{audit_text, exploited};
 use crate::reward::audit;
 use crate::run;
@@ -58,7 +59,7 @@ fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejectio
     };
     if is_sweep(path) {
         let trials = plan(path, &[], &catalog)?.plan.trials.len();
-        let told = format!("a sweep of {trials} trials");
+        let told = format!("a sweep of {}", counted(trials, "trial"));
         return Ok(Sound { warnings: None, told });
     }
     let prepared = prepare::load(path, &[], &catalog, &context.surroundings.input)?;
@@ -73,8 +74,11 @@ fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejectio
     } = prepared.loaded;
     let (run, steps) = (&scenario.run, task.max_steps);
     let told = format!(
-        "{} with {} envs, {} rounds of {steps} steps",
-        task.name, run.n_envs, run.rounds
+        "{} with {}, {} of {}",
+        task.name,
+        counted(run.n_envs, "env"),
+        counted(run.rounds, "round"),
+        counted(steps, "step")
     );
     let warnings = Some(warnings).filter(|warnings| !warnings.problems.is_empty());
     Ok(Sound { warnings, told })

@@ -9,6 +9,7 @@ use super::statistics::{
     self, Bootstrap, Criteria, DecisionTest, Design, Estimate, Interval, Sample, Statistic, Training, Verdict,
 };
 use super::{Metric, TrainingRecord};
+use crate::files::counted;
 use crate::telemetry::{BigInteger, Confounders};
 
 /// Of all resampling: the same trainings give the same intervals.
@@ -180,7 +181,7 @@ impl MethodComparison {
 fn unfit(record: &TrainingRecord, metric: Metric) -> Option<String> {
     if !record.is_complete {
         let (played, rounds) = (record.curve.len(), record.rounds);
-        return Some(format!("it has played {played} of {rounds} rounds"));
+        return Some(format!("it has played {played} of {}", counted(rounds, "round")));
     }
     let has_score = record.score(metric).is_some_and(f64::is_finite);
     (!has_score).then(|| format!("it has no {}", metric.name()))
@@ -401,15 +402,14 @@ fn conclude(difference: &MethodDifference, plan: &ComparisonPlan) -> Verdict {
 
 fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<String> {
     let mut notes = Vec::new();
-    let count = |count: usize| format!("{count} {}", if count == 1 { "training" } else { "trainings" });
     if plan.outstanding > 0 {
         notes.push(format!(
             "interim: {} to come, so nothing is concluded",
-            count(plan.outstanding)
+            counted(plan.outstanding, "training")
         ));
     }
     if !left_out.is_empty() {
-        notes.push(format!("{} left out", count(left_out.len())));
+        notes.push(format!("{} left out", counted(left_out.len(), "training")));
     }
     let records = || arms.iter().flat_map(|arm| arm.tasks.iter().flatten());
     if records().any(|record| !record.is_evaluated) {

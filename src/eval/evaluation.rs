@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::blind::Blind;
 use super::study::{Cost, PlayedRow, Study};
 use crate::compare::{Comparison, ControllerSummary, Played, SlotCommits};
+use crate::files::counted;
 use crate::growth::SlotId;
 use crate::health::{AtPath, FileError};
 use crate::storage::replace_synced;
@@ -85,10 +86,10 @@ impl Evaluation {
         let is_complete = study.is_complete(&rows);
         let gap = (!is_complete).then(|| {
             format!(
-                "incomplete: stopped after {} of {} players and {seeds} of {} seeds",
+                "incomplete: stopped after {} of {} and {seeds} of {}",
                 rows.len(),
-                study.rows(),
-                study.episodes.len()
+                counted(study.rows(), "player"),
+                counted(study.episodes.len(), "seed")
             )
         });
         let played_on = rows.iter().flat_map(|row| &row.played).next();

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::card::{reads_photographs, scaling};
 use super::library::{self, classes_for};
+use crate::files::counted;
 use crate::graph::{Graph, LayerGraph, ModuleGraph, NamedLayer, SeedGraph, StackLayer};
 use crate::growth::Topology;
 use crate::network::{GrownNetwork, SeedHistory};
@@ -110,9 +111,8 @@ pub(super) fn network_py(network: &GrownNetwork, names: &Names) -> String {
 
 fn doc(network: &GrownNetwork) -> String {
     let measures = &network.measures;
-    let seeds = network.graph.seeds().count();
     format!(
-        r#""""A network that simic-engine {} has {}: {} parameters, {} of them in {seeds} seed{}.
+        r#""""A network that simic-engine {} has {}: {} parameters, {} of them in {}.
 
 `load()` returns it with its weights, `normalise(samples)` turns samples as files hold them into what it reads.
 {}`python network.py` measures its accuracy again; card.md says what is known of it. It needs torch alone.
@@ -122,7 +122,7 @@ fn doc(network: &GrownNetwork) -> String {
         if network.has_grown() { "grown" } else { "written" },
         measures.parameters,
         measures.parameters.saturating_sub(measures.host_parameters),
-        if seeds == 1 { "" } else { "s" },
+        counted(network.graph.seeds().count(), "seed"),
         scaling(network),
     )
 }

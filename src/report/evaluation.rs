@@ -8,6 +8,7 @@ use super::table::Table;
 use super::words::{ABSENT, cell, number, wrapped};
 use crate::compare::{ControllerSummary, DecisionSummary, Difference, Paired, SlotCommits, Summary};
 use crate::eval::{Blind, Cost, Evaluation, PlayedCheckpoint, PolicyCommits};
+use crate::files::counted;
 
 /// Seeds that the head of the tables names.
 const SEEDS_SHOWN: usize = 8;
@@ -35,12 +36,12 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
         seeds.push(format!("… ({} seeds)", evaluation.seeds.len()));
     }
     let mut text = format!(
-        "{} on {}: {} rounds of {} envs x {} steps for every controller,\nfrom round {} on, seed {}\npolicy {}\n",
+        "{} on {}: {} of {} x {} for every controller,\nfrom round {} on, seed {}\npolicy {}\n",
         evaluation.scenario,
         evaluation.task,
-        evaluation.rounds,
-        evaluation.envs,
-        evaluation.steps,
+        counted(evaluation.rounds, "round"),
+        counted(evaluation.envs, "env"),
+        counted(evaluation.steps, "step"),
         evaluation.first_round + 1,
         seeds.join(", "),
         evaluation.subject.policy.display()
@@ -50,7 +51,7 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
             0 => ": the run has taught the policy nothing yet",
             _ => "",
         };
-        _ = writeln!(text, "checkpoint {from}: after {rounds} rounds{doubt}");
+        _ = writeln!(text, "checkpoint {from}: after {}{doubt}", counted(rounds, "round"));
     }
     for note in &evaluation.notes {
         _ = writeln!(text, "note: {note}");
@@ -70,8 +71,8 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
     if evaluation.comparison.unmeasured > 0 {
         _ = writeln!(
             text,
-            "\n{} episodes are left out: a network was rolled back before it was measured",
-            evaluation.comparison.unmeasured
+            "\n{} left out: a network was rolled back before it was measured",
+            counted(evaluation.comparison.unmeasured, "episode")
         );
     }
     text

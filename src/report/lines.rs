@@ -2,6 +2,7 @@
 //! they are.
 
 use super::words::{ABSENT, number, short_duration, signed};
+use crate::files::counted;
 use crate::telemetry::{Event, LiveState, Payload, RoundResult, RunStarted, TaskKind};
 
 /// The runs that have a column.
@@ -107,7 +108,8 @@ pub fn event_line(event: &Event) -> Option<String> {
         Payload::SeedGerminated(seed) => format!("germinated {}", seed.blueprint),
         Payload::SeedStageChanged(seed) => format!("{} -> {}", seed.from, seed.to),
         Payload::AlphaRampStarted(ramp) => {
-            format!("alpha {:.2} -> {:.2} in {} steps", ramp.from.0, ramp.to.0, ramp.steps)
+            let steps = counted(ramp.steps, "step");
+            format!("alpha {:.2} -> {:.2} in {steps}", ramp.from.0, ramp.to.0)
         }
         Payload::SeedGateEvaluated(gate) => {
             let verdict = if gate.passed { "passed" } else { "failed" };
@@ -158,10 +160,12 @@ pub fn event_line(event: &Event) -> Option<String> {
 }
 
 fn run_line(run: &RunStarted) -> String {
-    let (rounds, steps) = (run.n_rounds, run.max_steps);
     let played = match run.n_envs {
-        0 => format!("{rounds} updates from recordings"),
-        envs => format!("{envs} envs, {rounds} rounds of {steps} steps"),
+        0 => format!("{} from recordings", counted(run.n_rounds, "update")),
+        envs => {
+            let (envs, rounds) = (counted(envs, "env"), counted(run.n_rounds, "round"));
+            format!("{envs}, {rounds} of {}", counted(run.max_steps, "step"))
+        }
     };
     format!("{}: {played}, controller {}", run.task, run.controller)
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use super::results;
 use super::table::Table;
 use super::words::{filled, number, signed, wrapped};
+use crate::files::counted;
 use crate::run::size;
 use crate::telemetry::{Fallbacks, LiveState, RoundResult};
 use uncommitted::uncommitted;
@@ -57,7 +58,7 @@ fn headline(live: &LiveState) -> Option<String> {
     let run = live.started.as_ref()?;
     let played = match live.is_offline() {
         true => "a policy learns from recordings".into(),
-        false => format!("{} envs, {} steps a round", run.n_envs, run.max_steps),
+        false => format!("{}, {} steps a round", counted(run.n_envs, "env"), run.max_steps),
     };
     Some(format!("{}: {played}, controller {}\n", run.task, run.controller))
 }
@@ -102,7 +103,7 @@ fn result(live: &LiveState, width: usize) -> Option<String> {
     let has_other = has_grown || live.seed_ends.germinated > 0;
     if let Some(still) = live.baseline.as_ref().filter(|_| has_other) {
         let (alone, hosts) = match results::alone(live) {
-            Some(alone) => (alone.words(2), format!("{} hosts", alone.hosts)),
+            Some(alone) => (alone.words(2), counted(alone.hosts, "host")),
             None => (format!("{:.2} %", still.val_accuracy.0), "a single host".into()),
         };
         let told = format!("{alone}: {hosts} trained for as long without seeds");
@@ -255,7 +256,7 @@ fn policy_health(live: &LiveState, width: usize) -> Option<String> {
         Some(data) if data.ev_low_return_variance => " (returns hardly vary)",
         _ => "",
     };
-    let mut policy = vec![format!("{} updates{skipped}", live.updates())];
+    let mut policy = vec![counted(live.updates(), "update") + &skipped];
     policy.extend(learning_curve(&live.rounds));
     let mut last = vec![
         format!("entropy {}", number(update.measured.entropy_mean, 2)),

@@ -2,6 +2,7 @@
 
 use super::table::Table;
 use crate::data::{PartSurvey, Survey, Surveyed, TextSurvey};
+use crate::files::counted;
 use crate::scenario::visible;
 
 /// Classes that are listed one by one; of more only the rarest and the commonest count is given.
@@ -42,12 +43,12 @@ fn described(survey: &Survey, width: usize) -> String {
         scale,
         ..
     } = survey;
-    let plural = if *channels == 1 { "channel" } else { "channels" };
+    let channels = counted(channels, "channel");
     let classes = survey.classes.len();
     let parts = parts(&survey.parts).render_within(width, &[]);
     let table = self::classes(survey).render_within(width, &["name"]);
     format!(
-        "{format}, {columns}x{height} pixels of {channels} {plural}, {classes} classes, {scale} means 1.0\n\n{parts}\n{table}"
+        "{format}, {columns}x{height} pixels of {channels}, {classes} classes, {scale} means 1.0\n\n{parts}\n{table}"
     )
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::file::{Judge, Setting, SweepFile};
 use super::space::{Findings, Point, points};
 use crate::engine::{MemoryEstimate, Prepared, SetupError, read_scenario, read_text};
+use crate::files::counted;
 use crate::record::{Machine, ScenarioFile};
 use crate::run::{Room, RoomSource};
 use crate::scenario::{Catalog, Loaded, Override, Report, Severity, read_declared, resolved_ron};
@@ -254,7 +255,7 @@ fn check_budget(prepared: &Prepared, limit_mib: Option<u64>, together: usize) ->
     let source = RoomSource::Machine;
     let (blueprints, room) = (BlueprintRegistry::default(), Room { bytes, source });
     MemoryEstimate::check(&prepared.loaded, &blueprints, 1, room).map_err(|shortage| SetupError::Memory {
-        label: format!("with {together} trials at once"),
+        label: format!("with {} at once", counted(together, "trial")),
         shortage,
     })
 }
@@ -361,7 +362,7 @@ fn sound<T>(trials: Vec<Result<T, Vec<String>>>) -> Result<Vec<T>, PlanError> {
     let more = problems.len().saturating_sub(SHOWN);
     let shown = problems.iter().take(SHOWN);
     let mut lines: Vec<String> = shown
-        .map(|(problem, trials)| format!("{problem}\n({trials} of {count} trials)"))
+        .map(|(problem, trials)| format!("{problem}\n({trials} of {})", counted(count, "trial")))
         .collect();
     lines.extend((more > 0).then(|| format!("and {more} more problems")));
     Err(PlanError::Trials(lines.join("\n\n")))

@@ -1,5 +1,6 @@
 //! What programs read: files, the folder that `latest` names, and what is wrong with a RON text, in words for people.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
@@ -47,6 +48,13 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Those of [`read`]; `InvalidData` where it is no UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     io::read_to_string(open(path)?)
+}
+
+/// `1 round`, `2 rounds`: how many there are of `one`, for people.
+pub fn counted(count: impl Display, one: &str) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} {one}{plural}")
 }
 
 /// The last part of a path, for people; empty where there is none.

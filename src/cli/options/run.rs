@@ -199,7 +199,7 @@ impl ResumeOptions {
         let extended = self.extend.iter().map(|more| {
             let rounds = rounds
                 .checked_add(*more)
-                .ok_or_else(|| format!("--extend {more}: the run has {rounds} rounds; more cannot be counted"))?;
+                .ok_or_else(|| format!("--extend {more}: the run has {rounds} already; more cannot be counted"))?;
             let shown = format!("--extend {more}");
             Ok(Override::argument(shown, "run.rounds", rounds.to_string()))
         });

@@ -4,6 +4,7 @@ use super::{begin_folder, collect};
 use crate::cli::options::PlayOptions;
 use crate::cli::rejection::Rejection;
 use crate::cli::{Context, Outcome};
+use crate::files::counted;
 use crate::sweep::{Cluster, Launch, Planned, SweepFolder, WorkOptions};
 
 /// Hands the sweep to an engine for many machines; with `--dry-run` shows what it would be handed.
@@ -42,9 +43,9 @@ pub(super) fn launch(
     }
     if !context.global.quiet {
         printer.note(format_args!(
-            "{}: {} trials in {}",
+            "{}: {} in {}",
             plan.name,
-            plan.trials.len(),
+            counted(plan.trials.len(), "trial"),
             folder.path().display()
         ));
     }
@@ -58,13 +59,13 @@ pub(super) fn launch(
     let sweep = folder.path().display();
     let script = launch.slurm_path();
     printer.note(format_args!(
-        "submitted as job {job}, {} workers\n\
+        "submitted as job {job}, {}\n\
          where it stands:      simic-engine sweep status {sweep}\n\
          its workers:          squeue --job {job}\n\
          what they print:      {sweep}/logs/slurm-{job}_*.log\n\
          what they have left:  sbatch {}\n\
          its tables:           simic-engine sweep collect {sweep}",
-        launch.tasks(),
+        counted(launch.tasks(), "worker"),
         script.display(),
     ));
     Ok(printer.show(format_args!("{job}\n")))

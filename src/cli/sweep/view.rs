@@ -10,6 +10,7 @@ use super::status::progress;
 use crate::cli::Context;
 use crate::cli::terminal::Terminal;
 use crate::compare::Metric;
+use crate::files::counted;
 use crate::report::{end_text, short_id};
 use crate::sweep::{Plan, Results, SweepFolder, Trial, TrialState, WorkerEvent};
 
@@ -61,7 +62,8 @@ impl<'a> View<'a> {
             }
             WorkerEvent::Scored(trial, segment, score) => {
                 playing.retain(|known| known.id != trial.id);
-                Some(format!("{}: {score:.2} % after {} rounds", name(trial), segment.until))
+                let rounds = counted(segment.until, "round");
+                Some(format!("{}: {score:.2} % after {rounds}", name(trial)))
             }
             WorkerEvent::Left(trial, TrialState::Playing(worker)) => {
                 Some(format!("{}: left to {worker}, which plays it", name(trial)))

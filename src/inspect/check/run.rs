@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use super::events::EventFacts;
 use super::{Check, Part, Use, events};
 use crate::checkpoint::{CheckpointId, Checkpoints, KEEP_LAST, Progress};
-use crate::files::{self, name_of};
+use crate::files::{self, counted, name_of};
 use crate::keep::NetworkShelf;
 use crate::network::GrownNetwork;
 use crate::record::{
@@ -96,8 +96,8 @@ fn read_scenario(folder: &Path, catalog: &Catalog, part: &mut Part) -> (Option<S
     match load_beside(&input, beside.as_deref(), catalog) {
         Ok(loaded) => {
             let Scenario { name, run, policy, .. } = &loaded.scenario;
-            let (rounds, envs, controller) = (run.rounds, run.n_envs, &policy.controller);
-            part.seen = format!("{name}: {rounds} rounds of {envs} envs, controller {controller}");
+            let (rounds, envs) = (counted(run.rounds, "round"), counted(run.n_envs, "env"));
+            part.seen = format!("{name}: {rounds} of {envs}, controller {}", policy.controller);
             (Some(loaded.scenario), Some(hash))
         }
         Err(report) => {

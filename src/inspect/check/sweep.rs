@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use super::{Check, CheckVerdict, Part, Use, run};
 use crate::checkpoint::Checkpoints;
+use crate::files::counted;
 use crate::health::FileError;
 use crate::record::RESOLVED_FILE;
 use crate::report::sweep_tables;
@@ -19,7 +20,7 @@ pub(super) fn check(path: &Path, catalog: &Catalog) -> Check {
         Err(error) => return Check::of_nothing(path, &error.to_string()),
     };
     let mut part = Part::new("plan");
-    part.seen = format!("{}: {} trials", plan.name, plan.trials.len());
+    part.seen = format!("{}: {}", plan.name, counted(plan.trials.len(), "trial"));
     for file in ["sweep.ron", "scenario.ron"] {
         if let Err(error) = crate::files::read_text(&path.join(file)) {
             part.problem(file, error.to_string());
@@ -62,7 +63,7 @@ fn check_leases(folder: &SweepFolder, plan: &Plan, results: &Results) -> (Part, 
     if let Err(error) = find() {
         part.problem("leases", error.to_string());
     }
-    part.seen = format!("{} trials are played", players.len());
+    part.seen = format!("{} being played", counted(players.len(), "trial"));
     (part, players)
 }
 

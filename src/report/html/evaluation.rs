@@ -8,6 +8,7 @@ use super::pictures::{Point, Spread, forest, scatter};
 use crate::compare::statistics::{Arm, Verdict};
 use crate::compare::{ControllerSummary, Difference};
 use crate::eval::Evaluation;
+use crate::files::counted;
 use crate::report::comparison::verdict_words;
 use crate::report::evaluation::{cost_table, difference_tables, in_words, legend, score_tables, seed_tables};
 
@@ -38,12 +39,12 @@ fn head(evaluation: &Evaluation) -> Markup {
         h1 { (verdict(&comparison.differences)) }
         p.note {
             (evaluation.task) ", scenario " (evaluation.scenario) "; "
-            @if let Some(checkpoint) = &evaluation.subject.checkpoint { "checkpoint " (checkpoint.from) ", after " (checkpoint.rounds) " rounds; " }
+            @if let Some(checkpoint) = &evaluation.subject.checkpoint { "checkpoint " (checkpoint.from) ", after " (counted(checkpoint.rounds, "round")) "; " }
             "every player meets the same episodes, of " (evaluation.steps) " steps, under the seeds"
             @for seed in &evaluation.seeds { " " (seed.0) }
         }
         @for note in &evaluation.notes { p.problem { (note) } }
-        @if comparison.unmeasured > 0 { p.problem { (comparison.unmeasured) " episodes are left out: a network was rolled back before it was measured" } }
+        @if comparison.unmeasured > 0 { p.problem { (counted(comparison.unmeasured, "episode")) " left out: a network was rolled back before it was measured" } }
         div.tiles {
             (tile(&episodes.to_string(), "episodes of each player"))
             @for player in &comparison.players {

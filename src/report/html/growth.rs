@@ -8,6 +8,7 @@ use super::chart::Chart;
 use super::page::{Page, figure, table};
 use super::svg::{Frame, Range};
 use super::timeline::{class_of, lanes, legend, replayed, why_ended};
+use crate::files::counted;
 use crate::growth::{LifecycleOp, PruneReason};
 use crate::report::results;
 use crate::report::state::{DecisionPoint, EpisodeTrace, ModalOrder, OpCounts, ViewState};
@@ -169,7 +170,7 @@ pub(super) fn pruned(state: &ViewState) -> Markup {
     });
     html! {
         @if ends.ends.is_empty() {
-            p { (ends.germinated) " seeds germinated; none ended uncommitted." }
+            p { (counted(ends.germinated, "seed")) " germinated; none ended uncommitted." }
         } @else {
             (table(&["in stage", "why"], &["seeds", "age, steps"], rows))
         }

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use super::chart::Chart;
 use super::page::{figure, table};
 use super::pictures::{Dot, scattered};
+use crate::files::counted;
 use crate::report::results;
 use crate::report::state::{EpisodePoint, ViewState};
 use crate::report::words::number;
@@ -185,20 +186,20 @@ const OF_POLICY: &str =
 
 /// Whether the policy is healthy, in a sentence.
 fn health(state: &ViewState) -> String {
-    let (updates, skipped) = (state.live.updates(), state.live.skipped_updates);
+    let (updates, skipped) = (counted(state.live.updates(), "update"), state.live.skipped_updates);
     let found = state.anomalies.counts.iter();
     let found = found.filter(|(rule, _)| OF_POLICY.split(' ').any(|of| of == rule.as_str()));
     let found = found.map(|(rule, count)| format!("{rule} was found {count}x"));
     let mut wrong: Vec<String> = found.collect();
-    wrong.extend((skipped > 0).then(|| format!("{skipped} updates were not performed")));
+    wrong.extend((skipped > 0).then(|| format!("{} skipped", counted(skipped, "update"))));
     let newest = state.updates.last().and_then(|(_, update)| update.data);
     let explained = newest.and_then(|data| data.explained_variance_free);
     if explained.is_some_and(|share| share.0 <= 0.0) {
         wrong.push("its critic predicts what is paid no better than a mean would".into());
     }
     match wrong.is_empty() {
-        true => format!("Healthy, by its {updates} updates: no detector spoke, and none was skipped."),
-        false => format!("Not healthy in all of its {updates} updates: {}.", wrong.join("; ")),
+        true => format!("Healthy, by its {updates}: no detector spoke, and none was skipped."),
+        false => format!("Not healthy in all of its {updates}: {}.", wrong.join("; ")),
     }
 }
 

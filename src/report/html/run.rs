@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::page::{Page, table, tile};
 use super::{growth, learning, network};
-use crate::files::name_of;
+use crate::files::{counted, name_of};
 use crate::record::RunEntry;
 use crate::report::results;
 use crate::report::source::RunSource;
@@ -86,8 +86,9 @@ fn head(run: &RunSource, name: &str) -> Markup {
         p.note {
             @if let Some(started) = started {
                 (started.task) ", " (started.controller) ", seed " (started.seed.0) ", "
-                (live.rounds.len()) " of " (started.n_rounds)
-                @if live.is_offline() { " updates; " } @else { " rounds of " (started.n_envs) " envs and " (started.max_steps) " steps; " }
+                (live.rounds.len()) " of "
+                @if live.is_offline() { (counted(started.n_rounds, "update")) "; " }
+                @else { (counted(started.n_rounds, "round")) " of " (counted(started.n_envs, "env")) " and " (started.max_steps) " steps; " }
             }
             (standing)
         }
@@ -139,7 +140,7 @@ fn tiles(state: &ViewState) -> Markup {
         @if let Some(average) = average {
             (tile(
                 &average.words(1),
-                &format!("mean of {} hosts, last {} rounds, 95 %", average.hosts, average.rounds),
+                &format!("mean of {}, last {} rounds, 95 %", counted(average.hosts, "host"), average.rounds),
             ))
         }
         @if let Some((still, _)) = never_grown(live) { (tile(&still, "hosts that never grew")) }

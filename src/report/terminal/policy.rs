@@ -7,6 +7,7 @@ use ratatui::text::Line;
 
 use super::View;
 use super::parts::{bar, curve, cut, number};
+use crate::files::counted;
 use crate::report::results;
 use crate::report::state::{DecisionPoint, ViewState};
 use crate::telemetry::{LearnerUpdate, Num};
@@ -44,8 +45,8 @@ fn health(state: &ViewState, width: usize) -> Vec<Line<'static>> {
         Line::from(format!("{:<16}{last:>7} {}", cut(name, 15), curve(&values, width)))
     };
     let mut lines = vec![Line::from(format!(
-        "{} updates, {} skipped",
-        state.live.updates(),
+        "{}, {} skipped",
+        counted(state.live.updates(), "update"),
         state.live.skipped_updates
     ))];
     let heads: BTreeSet<&String> = updates

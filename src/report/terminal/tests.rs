@@ -93,7 +93,7 @@ fn a_run_that_has_not_begun_or_is_over_and_a_terminal_that_is_too_small_are_said
 
     assert!(text((80, 24)).contains("all clear"));
     let over = drawn(&view(&over), (80, 24)).to_string();
-    assert!(over.contains("no anomaly now; 1 before; sick gradients (!) in 1 envs"));
+    assert!(over.contains("no anomaly now; 1 before; sick gradients (!) in 1 env"));
     assert!(text((79, 24)).contains("79x24 is too small: 80x24 or more"));
     assert!(text((3, 1)).len() < 60);
 }

@@ -8,6 +8,7 @@ use ratatui::widgets::Paragraph;
 
 use super::parts::{bar, coloured, cut, number, of_severity};
 use super::{Panel, View};
+use crate::files::counted;
 use crate::report::state::EpisodeTrace;
 use crate::report::words::{short_duration, signed};
 
@@ -92,7 +93,10 @@ fn before(view: &View) -> Line<'static> {
     };
     match view.state.episodes.current().into_iter().filter(is_marked).count() {
         0 if found == 0 => Line::styled("all clear", coloured(view, Color::Green)),
-        marked => format!("no anomaly now; {found} before; sick gradients (!) in {marked} envs").into(),
+        marked => {
+            let marked = counted(marked, "env");
+            format!("no anomaly now; {found} before; sick gradients (!) in {marked}").into()
+        }
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::counted;
+
 /// Every checkpoint's name begins with it.
 pub(super) const PREFIX: &str = "round-";
 /// Between round and step in the name of one inside a round.
@@ -54,9 +56,9 @@ impl fmt::Display for CheckpointId {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Self { round, step } = *self;
         if self.is_inside_round() {
-            write!(f, "after {step} steps of round {}", round + 1)
+            write!(f, "after {} of round {}", counted(step, "step"), round + 1)
         } else {
-            write!(f, "after {round} rounds")
+            write!(f, "after {}", counted(round, "round"))
         }
     }
 }

@@ -13,6 +13,7 @@ use super::shelf::{CheckpointError, CheckpointName, Checkpoints, POLICY_FOLDER, 
 use crate::controller::systems::build_controller;
 use crate::controller::{ActiveController, CONTROLLER_FILE, SavedFolder};
 use crate::env::StartingWeights;
+use crate::files::counted;
 use crate::health::{AtPath, Failure, FileError};
 use crate::record::{Continuation, RunClaim, RunDirectory, RunDirectoryError, ScenarioFile};
 use crate::scenario::{Loaded, Override, Scenario};
@@ -237,8 +238,8 @@ impl PastRun {
         found.compare("lifecycle.slots", &progress.slots, &slots);
         found.compare("policy.controller", &progress.controller, &scenario.policy.controller);
         if scenario.run.rounds < progress.next_round {
-            let (rounds, done) = (scenario.run.rounds, progress.next_round);
-            let why = format!("{done} rounds have been played already, {rounds} are asked for");
+            let (rounds, done) = (scenario.run.rounds, counted(progress.next_round, "round"));
+            let why = format!("{done} played already, {rounds} asked for");
             found.add(ROUNDS, why);
         }
         let mut changed = Vec::new();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checksums::{self, ChecksumError};
 use super::id::{CheckpointId, PREFIX};
-use crate::files::{self, RonError, read_ron};
+use crate::files::{self, RonError, counted, read_ron};
 use crate::health::{AtPath, Failure, FileError};
 use crate::record::{bytes_below, point_at};
 use crate::storage::{self, sync_folder, sync_folder_of, write_synced};
@@ -140,7 +140,7 @@ pub enum CheckpointError {
         list(.there)
     )]
     NoBest { shelf: PathBuf, there: Vec<u32> },
-    #[error("{shelf} holds no checkpoint after {asked} rounds; there are those after {}", list(.there))]
+    #[error("{shelf} holds no checkpoint after {}; there are those after {}", counted(.asked, "round"), list(.there))]
     NoSuchRound {
         shelf: PathBuf,
         asked: u32,

@@ -1,5 +1,6 @@
 //! How many batches a step has, and of what: decided once, before anything is allocated.
 
+use crate::files::counted;
 use crate::scenario::{BatchesPerStep, TaskSpec, ValBatches};
 
 use super::DataError;
@@ -50,7 +51,8 @@ impl FeedArithmetic {
         };
         let max_batch = n_train / shards;
         if batch_size > max_batch {
-            let asked = format!("task.batch_size {batch_size} with batches_per_step {mode} and {n_envs} envs");
+            let asked = counted(n_envs, "env");
+            let asked = format!("task.batch_size {batch_size} with batches_per_step {mode} and {asked}");
             return Err(DataError::new(
                 format!("{asked} leaves no training batch of {n_train} samples"),
                 format!("the largest legal batch_size is {max_batch}"),

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::files::counted;
 use crate::host::Features;
 use crate::scenario::{SplitSpec, TaskSpec};
 
@@ -60,8 +61,9 @@ impl DataSet {
         let [height, width, channels] = self.shape.dimensions();
         let Features { channels: read, side } = input;
         let (key, host, data) = if read != channels {
-            let data = format!("made of images of {channels} channels");
-            ("host.in_channels", format!("images of {read} channels"), data)
+            let [channels, read] = [channels, read].map(|count| counted(count, "channel"));
+            let data = format!("made of images of {channels}");
+            ("host.in_channels", format!("images of {read}"), data)
         } else if [height, width] != [side; 2] {
             let data = format!("made of {height}x{width} images");
             ("host.input_hw", format!("{side}x{side} images"), data)

@@ -2,6 +2,7 @@
 //! `a_c = 1/(scale·std_c)` and `b_c = −mean_c/std_c`, computed here in f64 and rounded once. Two operations rather than
 //! a division, because division by a scalar is not the same operation on every device.
 
+use crate::files::counted;
 use crate::scenario::Normalise;
 
 use super::{DataError, Part};
@@ -39,8 +40,9 @@ pub fn resolve(
             for (what, values) in [("mean", mean), ("std", std)] {
                 let found = values.len();
                 if found != channels {
-                    let data = format!("the data '{name}' has {channels} channels");
-                    let fault = format!("task.normalise: {what} has {found} values, {data}");
+                    let (found, channels) = (counted(found, "value"), counted(channels, "channel"));
+                    let data = format!("the data '{name}' has {channels}");
+                    let fault = format!("task.normalise: {what} has {found}, {data}");
                     return Err(DataError::new(fault, "give one value a channel"));
                 }
             }

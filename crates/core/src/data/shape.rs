@@ -1,5 +1,7 @@
 //! How images look, and how those that are stored plane by plane become rows of pixels.
 
+use crate::files::counted;
+
 /// What all images of a set look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -38,7 +40,7 @@ impl std::fmt::Display for Shape {
             height,
             width,
         } = self;
-        write!(f, "{height}x{width} images of {channels} channels")
+        write!(f, "{height}x{width} images of {}", counted(channels, "channel"))
     }
 }
 

@@ -10,6 +10,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::controller::{ObservationFeatures, ObservationSchema};
+use crate::files::counted;
 use crate::run::{Room, size};
 use crate::scenario::{DeviceSpec, Loaded, OptimizerConfig, Residency};
 use crate::seed::BlueprintRegistry;
@@ -80,8 +81,8 @@ impl MemoryEstimate {
 
 impl fmt::Display for MemoryEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = size(self.bytes.into());
-        write!(f, "memory of {}, {} envs: about {bytes}", self.device, self.envs)
+        let (bytes, envs) = (size(self.bytes.into()), counted(self.envs, "env"));
+        write!(f, "memory of {}, {envs}: about {bytes}", self.device)
     }
 }
 

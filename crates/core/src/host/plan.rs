@@ -7,6 +7,7 @@ use tch::{Kind, TchError, Tensor};
 use super::layer::Frozen;
 use super::line::{BuiltHost, Op};
 use super::{Features, Head, Host, HostError, InjectionSpec, LayerDesign, OpCost};
+use crate::files::counted;
 use crate::graph::{Graph, LayerGraph, NamedLayer};
 use crate::growth::{SlotId, Topology};
 use crate::nn::{Mode, ParamSet};
@@ -207,8 +208,8 @@ impl HostPlan {
         let mut messages = Vec::new();
         if self.ops.len() < 2 {
             messages.push(format!(
-                "a host of {} ops; at least 2 are needed, the last of them its head",
-                self.ops.len()
+                "a host of {}; at least 2 are needed, the last of them its head",
+                counted(self.ops.len(), "op")
             ));
         }
         for (index, op) in self.ops.iter().enumerate() {

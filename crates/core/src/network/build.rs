@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::NetworkError;
 use super::seed_layer::SeedDesign;
+use crate::files::counted;
 use crate::graph::{Graph, LayerGraph, ModuleGraph, SeedGraph, StackLayer};
 use crate::host::{HostError, HostPlan, LayerDesign, layer_of};
 
@@ -29,7 +30,8 @@ impl Graph {
             let channels = plan.features().channels;
             let expected = check_sizes(&named.name, &named.layer)?.unwrap_or(channels);
             require(expected == channels, &named.name, || {
-                format!("it reads {expected} channels, and the layers before it make {channels}")
+                let reads = counted(expected, "channel");
+                format!("it reads {reads}, and the layers before it make {channels}")
             })?;
             let layer: Arc<dyn LayerDesign> = match &named.layer {
                 LayerGraph::Pool => {

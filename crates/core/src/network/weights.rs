@@ -9,6 +9,7 @@ use tch::Kind;
 use super::file::{check_values, some_of};
 use super::registry::find;
 use super::{GrownNetwork, NetworkError};
+use crate::files::counted;
 use crate::graph::{Graph, LayerGraph};
 use crate::host::{Host, HostPlan};
 use crate::random::{Domain, RunRng};
@@ -213,7 +214,7 @@ fn kind_of(own: &str, shape: &[usize], graph: &Graph) -> Option<String> {
         (LayerGraph::Conv { inputs, .. }, &[_, reads, _, _])
             if *inputs == graph.channels && reads as i64 != graph.channels =>
         {
-            Some(format!("it reads {reads} channels, the host {inputs}"))
+            Some(format!("it reads {}, the host {inputs}", counted(reads, "channel")))
         }
         _ => None,
     }

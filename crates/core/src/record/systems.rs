@@ -14,6 +14,7 @@ use crate::env::{
     EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, KeepInRounds, LoadedData, SeedSlots,
     StepStatus, TrainMetrics, ValMetrics, round_is_complete,
 };
+use crate::files::counted;
 use crate::governor::Governor;
 use crate::growth::Topology;
 use crate::health::Failure;
@@ -387,9 +388,10 @@ pub(crate) fn stop_early(
     }
     clock.end_run();
     let text = format!(
-        "the run ends after {rounds} rounds: its rolling accuracy has not risen by more than {MIN_RISE} points for {} rounds \
+        "the run ends after {}: its rolling accuracy has not risen by more than {MIN_RISE} points for {} \
          (run.run_early_stop)",
-        plateau.length()
+        counted(rounds, "round"),
+        counted(plateau.length(), "round")
     );
     outbox.push(Event::run(Note::of_engine(text)));
     hub.flush(&mut outbox);

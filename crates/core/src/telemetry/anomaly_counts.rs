@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::event::{Event, Payload};
 use super::payload::AnomalyState;
+use crate::files::counted;
 
 /// The entry of hosts that were no better in their last step than in their first.
 const NEVER_LEARNT: &str = "never_learnt";
@@ -76,12 +77,14 @@ impl AnomalyCount {
     /// In words, beside the number of hosts of the round or the run.
     pub fn describe(self, cause: &str, all_hosts: u64) -> String {
         let Self { times, hosts, seeds } = self;
+        let all_hosts = counted(all_hosts, "host");
         match (cause, hosts) {
             (NEVER_LEARNT, _) => {
-                format!("{hosts} of {all_hosts} hosts never learnt (dead from the first step; {seeds} seeds in vain)")
+                let seeds = counted(seeds, "seed");
+                format!("{hosts} of {all_hosts} never learnt (dead from the first step; {seeds} in vain)")
             }
             (_, 0) => format!("{cause} {times}x"),
-            _ => format!("{cause} {times}x in {hosts} of {all_hosts} hosts"),
+            _ => format!("{cause} {times}x in {hosts} of {all_hosts}"),
         }
     }
 }

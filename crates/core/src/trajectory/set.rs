@@ -9,6 +9,7 @@ use safetensors::tensor::SafeTensors;
 use serde::{Deserialize, Serialize};
 
 use super::segment::{Segment, Sizes};
+use crate::files::counted;
 use crate::hash::sha256;
 use crate::health::{AtPath, FileError};
 use crate::reward::PARTS;
@@ -235,9 +236,9 @@ impl TrajectorySet {
             })?;
         let found = (segments.len(), segments.iter().map(Segment::len).sum::<usize>());
         if found != (shard.segments, shard.steps) {
-            let (segments, steps) = found;
+            let (segments, steps) = (counted(found.0, "segment"), counted(found.1, "step"));
             return Err(unreadable(format!(
-                "{segments} segments with {steps} steps, the manifest says {} with {}",
+                "{segments} with {steps}, the manifest says {} with {}",
                 shard.segments, shard.steps
             )));
         }

@@ -111,7 +111,7 @@ pub enum FailureReason {
     SlotOccupied,
     #[error("the slot is empty")]
     SlotEmpty,
-    #[error("the slot cools down ({stage}, {left} steps left)")]
+    #[error("the slot cools down ({stage}, steps left: {left})")]
     Cooldown { stage: SeedStage, left: u32 },
     #[error("the seed limit is reached")]
     SeedLimit,

@@ -10,6 +10,7 @@ use super::problem::{Problem, Source, SourceKind, did_you_mean, slip_of};
 use super::reader;
 use super::tree::{Name, Node, Span, Value, listed};
 use super::wording::{choices, integer_range, noun, valid, variant_form};
+use crate::files::counted;
 use crate::schema::{Content, Field, Kind, Names, Variant};
 
 /// Number of the source that holds all defaults.
@@ -331,7 +332,7 @@ impl Checker<'_> {
         let required = items.iter().filter(|item| !item.is_optional_item()).count();
         if !(required..=items.len()).contains(&given.len()) {
             let form = form(name, &Content::Items(items));
-            let message = format!("expected {form}, found {} values", given.len());
+            let message = format!("expected {form}, found {}", counted(given.len(), "value"));
             return self.reject(span, path, message, None);
         }
         let mut is_sound = true;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::tree::Span;
+use crate::files::counted;
 
 /// Text that values come from: a scenario file, a command-line argument, a preset.
 #[derive(Clone, Debug, PartialEq)]
@@ -347,8 +348,7 @@ impl Report {
         }
         let count = |severity, singular: &str| {
             let n = self.problems.iter().filter(|p| p.severity == severity).count();
-            let plural = if n == 1 { "" } else { "s" };
-            (n > 0).then(|| format!("{n} {singular}{plural}"))
+            (n > 0).then(|| counted(n, singular))
         };
         let counts = [count(Severity::Error, "problem"), count(Severity::Warning, "warning")];
         let counts: Vec<String> = counts.into_iter().flatten().collect();

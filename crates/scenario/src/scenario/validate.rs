@@ -11,6 +11,7 @@ use super::{
     InitialTopology, LEAST_ENTROPY_COEF, MeasurementNeed, PolicyConfig, RewardProfile, RunConfig, Scenario,
     ScheduleEntry, ScheduledCommand, TaskSpec,
 };
+use crate::files::counted;
 use crate::growth::{AlphaTarget, GerminationStyle, LifecycleOp, SlotId, Tempo, Topology};
 
 /// Values that do not fit together.
@@ -79,7 +80,8 @@ impl Findings {
     /// An error where a step lies beyond the episode.
     fn require_step<S: Into<String>>(&mut self, step: u32, task: &TaskSpec, paths: impl IntoIterator<Item = S>) {
         if step > task.max_steps {
-            let message = format!("step {step} lies beyond the episode's {} steps", task.max_steps);
+            let steps = counted(task.max_steps, "step");
+            let message = format!("step {step} lies beyond the episode's {steps}");
             self.error(paths, message);
         }
     }
@@ -368,8 +370,9 @@ fn check_learner(scenario: &Scenario, findings: &mut Findings) {
     let learner = &scenario.learner;
     if learner.episodes_per_update > scenario.run.rounds {
         let message = format!(
-            "an update takes {} rounds, the run has {}: nothing is learnt",
-            learner.episodes_per_update, scenario.run.rounds
+            "an update takes {}, the run has {}: nothing is learnt",
+            counted(learner.episodes_per_update, "round"),
+            scenario.run.rounds
         );
         findings.warning(["learner.episodes_per_update", "run.rounds"], message);
     } else {

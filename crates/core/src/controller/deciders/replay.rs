@@ -11,6 +11,7 @@ use super::context::BuildContext;
 use super::controller::Controller;
 use crate::actions::{Decision, Head, HeadIndices, MaskSet, PolicyError, command_of, indices_of, relevant};
 use crate::controller::view::{DecisionView, EnvView};
+use crate::files::counted;
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, Tempo};
 use crate::hash::sha256;
 use crate::telemetry::{self, Event, Payload, RunStarted, finished_episode, read_recording};
@@ -129,16 +130,17 @@ impl Recorded {
         let mut problems = Vec::new();
         let envs = context.envs.iter().max().map_or(0, |last| last + 1);
         if envs > started.n_envs as usize {
-            problems.push(format!("it had {} envs, {envs} are to be played", started.n_envs));
+            let had = counted(started.n_envs, "env");
+            problems.push(format!("it had {had}, {envs} are to be played"));
         }
         if context.max_steps > started.max_steps {
-            let (had, wanted) = (started.max_steps, context.max_steps);
-            problems.push(format!("its episodes had {had} steps, {wanted} are to be played"));
+            let (had, wanted) = (counted(started.max_steps, "step"), context.max_steps);
+            problems.push(format!("its episodes had {had}, {wanted} are to be played"));
         }
         let rounds = self.complete_rounds(started.n_envs);
         if context.rounds.end > rounds {
-            let wanted = context.rounds.end;
-            problems.push(format!("it completed {rounds} rounds, {wanted} are to be played"));
+            let (rounds, wanted) = (counted(rounds, "round"), context.rounds.end);
+            problems.push(format!("it completed {rounds}, {wanted} are to be played"));
         }
         problems
     }

@@ -49,7 +49,7 @@ fn a_count_may_exceed_one_pass() {
 #[test]
 fn impossible_counts_are_refused() {
     let large = arithmetic(BatchesPerStep::Count(1), [2000, 1266, 1]);
-    let told = "batches_per_step count and 1 envs leaves no training batch of 1266 samples; the largest legal \
+    let told = "batches_per_step count and 1 env leaves no training batch of 1266 samples; the largest legal \
                 batch_size is 1266";
     assert_refused(large, told);
 

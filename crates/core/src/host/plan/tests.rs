@@ -18,7 +18,7 @@ fn a_line_with_a_fault_is_told_what_it_is() {
     let with_block = |plan: HostPlan| plan.layer("block", Conv::new(4, 3));
     let block = || with_block(HostPlan::new(1, 4));
     let table = [
-        (HostPlan::new(1, 4).head(10), "a host of 1 ops; at least 2 are needed"),
+        (HostPlan::new(1, 4).head(10), "a host of 1 op; at least 2 are needed"),
         (with_block(block()).head(10), "two ops of the host are called block"),
         (block().pool().pool().pool().head(10), "leaves 4 channels of 0x0 pixels"),
         (

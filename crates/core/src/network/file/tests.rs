@@ -167,7 +167,7 @@ fn sizes_that_cannot_be_are_refused_before_anything_is_allocated() {
         }),
     ].join("\n"), @r"
     layer `input` of the network cannot be: 0 is no size; valid: 1 to 1048576
-    layer `block0` of the network cannot be: it reads 1 channels, and the layers before it make 3
+    layer `block0` of the network cannot be: it reads 1 channel, and the layers before it make 3
     the host cannot be built: slot r0c0 of the host is before its first op or behind its head; valid: between two ops
     layer `r0c0_3` of the network cannot be: 4 channels do not divide into 3 heads
     ");

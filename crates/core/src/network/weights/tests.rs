@@ -211,7 +211,7 @@ fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
             &small(),
             "block0.conv.weight",
             vec![4_i64, 1, 3, 3],
-            "it reads 1 channels, the host 3",
+            "it reads 1 channel, the host 3",
         ),
         (
             &padded,

@@ -90,7 +90,7 @@ fn what_is_damaged_is_named() {
     let mut renamed = shard.clone();
     renamed.segments = 2;
     std::fs::write(&path, &whole).unwrap();
-    let count = "1 segments with 2 steps, the manifest says 2 with 2";
+    let count = "1 segment with 2 steps, the manifest says 2 with 2";
     assert_refused(set.read(&renamed), count);
     let none = "is no set of trajectories: it has no manifest.json";
     assert_refused(TrajectorySet::open(folder.path()), none);

@@ -1,6 +1,7 @@
 //! Whether data, host, batches and slots of a task fit together.
 
 use super::Findings;
+use crate::files::counted;
 use crate::growth::{SlotId, Topology};
 use crate::scenario::tree::listed;
 use crate::scenario::{
@@ -223,8 +224,9 @@ fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) 
     };
     let n_envs = scenario.run.n_envs;
     if task.train_batches(sizes.train, n_envs) == 0 {
+        let shared = format!(" shared by {}", counted(n_envs, "env"));
         let (largest, mode) = match task.batches_per_step {
-            BatchesPerStep::Shard => (sizes.train / n_envs.max(1), format!(" shared by {n_envs} envs")),
+            BatchesPerStep::Shard => (sizes.train / n_envs.max(1), shared),
             _ => (sizes.train, String::new()),
         };
         let message = format!(

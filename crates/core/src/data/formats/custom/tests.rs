@@ -33,8 +33,8 @@ fn images_that_do_not_fit_their_sizes_are_refused_by_part() {
     assert!(message(huge).contains("8 bytes and 4 labels"));
     let (images, labels) = (vec![0; 7].into(), vec![0; 4]);
     let short = Part { images, labels };
-    insta::assert_snapshot!(message(CustomImages { val: Some(short.clone()), ..four() }), @"data 'four' of the application: the validation part has 7 bytes and 4 labels, where 4 1x2 images of 1 channels take 8 bytes; correct what it returns");
-    insta::assert_snapshot!(message(CustomImages { train: short, ..four() }), @"data 'four' of the application: the train part has 7 bytes and 4 labels, where 4 1x2 images of 1 channels take 8 bytes; correct what it returns");
-    insta::assert_snapshot!(message(CustomImages { height: 0, train: Part::default(), ..four() }), @"data 'four' of the application: the train part has 0x2 images of 1 channels, which hold nothing; correct what it returns");
+    insta::assert_snapshot!(message(CustomImages { val: Some(short.clone()), ..four() }), @"data 'four' of the application: the validation part has 7 bytes and 4 labels, where 4 1x2 images of 1 channel take 8 bytes; correct what it returns");
+    insta::assert_snapshot!(message(CustomImages { train: short, ..four() }), @"data 'four' of the application: the train part has 7 bytes and 4 labels, where 4 1x2 images of 1 channel take 8 bytes; correct what it returns");
+    insta::assert_snapshot!(message(CustomImages { height: 0, train: Part::default(), ..four() }), @"data 'four' of the application: the train part has 0x2 images of 1 channel, which hold nothing; correct what it returns");
     insta::assert_snapshot!(message(CustomImages { scale: 0.0, ..four() }), @"data 'four' of the application: the train part has a scale of 0; valid: more than 0; correct what it returns");
 }
