@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use simic_engine::internals::clock::RunClock;
 use simic_engine::internals::env::{GrowingEnv, GrowthContext, SeedOrder};
 use simic_engine::internals::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
-use simic_engine::internals::seed::{Change, Effect, GateNetwork, Germination, Plan, RampShape, germinate};
+use simic_engine::internals::seed::{Change, Effect, GateNetwork, Germination, RampShape, SeedPlan, germinate};
 use simic_engine::prelude::*;
 
 /// The engine at the beginning of its first episode, with `seeds` of `blueprint` held at full amplitude in each env.
@@ -48,7 +48,7 @@ fn grow(In((name, seeds)): In<(&'static str, usize)>, mut envs: Query<GrowingEnv
                 effects: [Effect::CreateOptimizer].into_iter().collect(),
                 ..Change::default()
             };
-            let plan = Plan { next: held, change };
+            let plan = SeedPlan { next: held, change };
             let applied = growth.apply(plan, slot, &mut env, false);
             applied.expect("an optimizer can be built");
         }

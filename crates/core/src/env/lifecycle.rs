@@ -9,7 +9,7 @@ use super::slots::{SeedBuilder, carry_out};
 use super::*;
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
-use crate::seed::{BlueprintError, BlueprintRegistry, Effect, Limits, Plan, Rules, SeedIdentity, tick};
+use crate::seed::{BlueprintError, BlueprintRegistry, Effect, Limits, Rules, SeedIdentity, SeedPlan, tick};
 use crate::telemetry::TelemetryOutbox;
 
 /// Everything of an env that growth changes.
@@ -92,7 +92,13 @@ impl GrowthContext<'_> {
     ///
     /// # Errors
     /// As [`carry_out`]; nothing has changed then.
-    pub fn apply(&mut self, plan: Plan, index: usize, env: &mut GrowingEnvItem, by_order: bool) -> Result<(), Failure> {
+    pub fn apply(
+        &mut self,
+        plan: SeedPlan,
+        index: usize,
+        env: &mut GrowingEnvItem,
+        by_order: bool,
+    ) -> Result<(), Failure> {
         let experiment = &*self.experiment;
         let builder = self.builder(env.id, env.backend.0);
         let slot = &mut env.slots.0[index];

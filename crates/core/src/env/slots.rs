@@ -14,7 +14,7 @@ use crate::nn::{Implementation, Optimizer, Param};
 use crate::random::{Domain, RunRng, derive};
 use crate::scenario::{GateConfig, OptimizerConfig};
 use crate::seed::{
-    BlueprintRegistry, Change, Effect, GateNetwork, Plan, SeedIdentity, SeedInstance, SeedRecord, SeedReport,
+    BlueprintRegistry, Change, Effect, GateNetwork, SeedIdentity, SeedInstance, SeedPlan, SeedRecord, SeedReport,
     broken_law, has_optimizer,
 };
 use crate::torch::{Backend, TorchError};
@@ -173,7 +173,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn build(plan: &Plan, slot: &mut Slot, builder: &SeedBuilder) -> Result<Self, Failure> {
+    fn build(plan: &SeedPlan, slot: &mut Slot, builder: &SeedBuilder) -> Result<Self, Failure> {
         let mut parts = Self::default();
         let Some(next) = &plan.next else { return Ok(parts) };
         let does = |effect| plan.change.effects.contains(&effect);
@@ -202,7 +202,7 @@ fn handles<'a>(params: impl Iterator<Item = &'a Param>) -> Vec<Tensor> {
 /// # Errors
 /// A module, gate or optimizer that could not be made; slot and optimizer are then as before.
 pub fn carry_out(
-    plan: Plan,
+    plan: SeedPlan,
     slot: &mut Slot,
     optimizer: &mut Option<SyncCell<Optimizer>>,
     builder: &SeedBuilder,

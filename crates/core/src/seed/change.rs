@@ -1,6 +1,6 @@
 //! The result of a lifecycle operation, as data: the new record, the tensors to change, the events to write.
 //!
-//! An operation reads the old record and returns a [`Plan`]; nothing has happened until the owner of the module and
+//! An operation reads the old record and returns a [`SeedPlan`]; nothing has happened until the owner of the module and
 //! the optimizer has carried out the effects and stored the new record. A refused operation therefore cannot have
 //! changed anything.
 
@@ -11,14 +11,14 @@ use crate::growth::{AlphaSpeed, GateResult, SeedStage};
 
 /// The record as it will be (`None` = slot empty), and what changes with it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct SeedPlan {
     /// The record to store.
     pub next: Option<SeedRecord>,
     /// What the operation does.
     pub change: Change,
 }
 
-impl Plan {
+impl SeedPlan {
     /// Stores the new record, once the effects have been carried out.
     pub fn commit(self, slot: &mut Option<SeedRecord>) -> Change {
         *slot = self.next;

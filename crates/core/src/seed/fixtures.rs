@@ -127,7 +127,7 @@ impl Life {
     /// Carries out `operation` on the seed; a refusal leaves the slot as it is.
     pub fn order(
         &mut self,
-        operation: impl FnOnce(&SeedRecord, &Rules) -> Result<Plan, FailureReason>,
+        operation: impl FnOnce(&SeedRecord, &Rules) -> Result<SeedPlan, FailureReason>,
     ) -> Result<Change, FailureReason> {
         let plan = operation(self.seed(), &self.rules())?;
         Ok(plan.commit(&mut self.slot))

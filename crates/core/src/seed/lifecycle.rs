@@ -1,6 +1,6 @@
 //! The life of a seed: the operations a controller orders and the tick at the end of each step.
 //!
-//! Every function reads a record and returns a [`Plan`]; see `change` for what becomes of it. The rules across slots
+//! Every function reads a record and returns a [`SeedPlan`]; see `change` for what becomes of it. The rules across slots
 //! are `legality`'s and are checked before an operation arrives here; the rules on the seed itself are checked again.
 
 use std::collections::VecDeque;
@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use super::legality::{SlotView, seed_admits};
 use super::{
     ALPHA_TOLERANCE, AccuracyTrack, AlphaController, Change, ContributionTrack, Effect, GateMemory, GateReport,
-    GradientTrack, Limits, Plan, PruneOrder, RampShape, Retarget, SeedIdentity, SeedRecord, Transition, evaluate_gate,
-    may_follow, next_stage,
+    GradientTrack, Limits, PruneOrder, RampShape, Retarget, SeedIdentity, SeedPlan, SeedRecord, Transition,
+    evaluate_gate, may_follow, next_stage,
 };
 use crate::growth::{
     AlphaAlgorithm, AlphaCurveAction, AlphaSpeed, AlphaTarget, DEFAULT_STEEPNESS, FailureReason, GateLevel, GateResult,
@@ -69,10 +69,10 @@ pub fn plan_command(
     gate_params: u64,
     germination: impl FnOnce(SeedOrder) -> Result<Germination, FailureReason>,
     rules: &Rules,
-) -> Result<Plan, FailureReason> {
+) -> Result<SeedPlan, FailureReason> {
     let held = || seed.ok_or(FailureReason::SlotEmpty);
     match *command {
-        LifecycleCommand::Wait => Ok(Plan {
+        LifecycleCommand::Wait => Ok(SeedPlan {
             next: seed.cloned(),
             change: Change::default(),
         }),
@@ -115,7 +115,7 @@ pub fn plan_command(
 }
 
 /// Starts a seed in an empty slot.
-pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, FailureReason> {
+pub fn germinate(germination: Germination, rules: &Rules) -> Result<SeedPlan, FailureReason> {
     let mut draft = Draft::new(germination, rules)?;
     draft.pass_gate(GateLevel::G0, rules)?;
     draft.germinate(rules);
@@ -124,7 +124,7 @@ pub fn germinate(germination: Germination, rules: &Rules) -> Result<Plan, Failur
 
 /// Puts a seed into an empty slot that is committed from the start, with fresh weights: it passes
 /// through all stages at once, without gates.
-pub fn germinate_committed(germination: Germination, rules: &Rules) -> Result<Plan, FailureReason> {
+pub fn germinate_committed(germination: Germination, rules: &Rules) -> Result<SeedPlan, FailureReason> {
     let mut draft = Draft::new(germination, rules)?;
     draft.germinate(rules);
     for stage in [SeedStage::Training, SeedStage::Blending, SeedStage::Holding] {
@@ -135,7 +135,7 @@ pub fn germinate_committed(germination: Germination, rules: &Rules) -> Result<Pl
 }
 
 /// Tries the gate of the next stage and enters it.
-pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> {
+pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<SeedPlan, FailureReason> {
     seed_admits(LifecycleOp::Advance, &SlotView::from(seed), rules.limits)?;
     let (gate, stage) = next_stage(seed.stage).ok_or(FailureReason::WrongStage { stage: seed.stage })?;
     let mut draft = Draft::of(seed);
@@ -160,7 +160,7 @@ pub struct AlphaOrder {
 }
 
 /// Orders a ramp, with another operator where the style says so. A held seed sent below 1 blends again.
-pub fn set_alpha_target(seed: &SeedRecord, order: &AlphaOrder, rules: &Rules) -> Result<Plan, FailureReason> {
+pub fn set_alpha_target(seed: &SeedRecord, order: &AlphaOrder, rules: &Rules) -> Result<SeedPlan, FailureReason> {
     seed_admits(LifecycleOp::SetAlphaTarget, &SlotView::from(seed), rules.limits)?;
     let operator = order.style.algorithm();
     let mut draft = Draft::of(seed);
@@ -179,7 +179,7 @@ pub fn prune(
     speed: AlphaSpeed,
     curve: AlphaCurveAction,
     rules: &Rules,
-) -> Result<Plan, FailureReason> {
+) -> Result<SeedPlan, FailureReason> {
     seed_admits(LifecycleOp::Prune, &SlotView::from(seed), rules.limits)?;
     let order = PruneOrder {
         reason: PruneReason::Policy,
@@ -200,7 +200,7 @@ pub fn prune(
 
 /// Removes a live seed at once, at any age and alpha: for the governor and the engine itself. A pending prune is cut
 /// short.
-pub fn prune_now(seed: &SeedRecord, order: PruneOrder, rules: &Rules) -> Result<Plan, FailureReason> {
+pub fn prune_now(seed: &SeedRecord, order: PruneOrder, rules: &Rules) -> Result<SeedPlan, FailureReason> {
     if !seed.stage.is_live() {
         return Err(FailureReason::WrongStage { stage: seed.stage });
     }
@@ -210,7 +210,7 @@ pub fn prune_now(seed: &SeedRecord, order: PruneOrder, rules: &Rules) -> Result<
 }
 
 /// Commits a held seed for the rest of the episode.
-pub fn commit(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> {
+pub fn commit(seed: &SeedRecord, rules: &Rules) -> Result<SeedPlan, FailureReason> {
     seed_admits(LifecycleOp::Commit, &SlotView::from(seed), rules.limits)?;
     let mut draft = Draft::of(seed);
     draft.pass_gate(GateLevel::G5, rules)?;
@@ -219,9 +219,9 @@ pub fn commit(seed: &SeedRecord, rules: &Rules) -> Result<Plan, FailureReason> {
 }
 
 /// The mechanical update of a slot at the end of every step, after the operation: at most one change of stage.
-pub fn tick(slot: Option<&SeedRecord>, rules: &Rules) -> Plan {
+pub fn tick(slot: Option<&SeedRecord>, rules: &Rules) -> SeedPlan {
     let Some(seed) = slot else {
-        return Plan {
+        return SeedPlan {
             next: None,
             change: Change::default(),
         };
@@ -333,8 +333,8 @@ impl Draft {
         }))
     }
 
-    fn finish(self) -> Plan {
-        Plan {
+    fn finish(self) -> SeedPlan {
+        SeedPlan {
             next: Some(self.seed),
             change: self.change,
         }
@@ -483,7 +483,7 @@ impl Draft {
     }
 
     /// Pruned, then Embargoed, then Resetting, then empty; counted by ticks alone.
-    fn cool_down(mut self, rules: &Rules) -> Plan {
+    fn cool_down(mut self, rules: &Rules) -> SeedPlan {
         self.seed.steps_in_stage += 1;
         match self.seed.stage {
             SeedStage::Pruned => {
@@ -500,7 +500,7 @@ impl Draft {
             }
             _ => {
                 self.enter(SeedStage::Dormant, rules);
-                Plan {
+                SeedPlan {
                     next: None,
                     change: self.change,
                 }

@@ -29,7 +29,7 @@ pub use alpha::{ALPHA_TOLERANCE, AlphaController, RampShape};
 pub(crate) use blend::fit_residual;
 pub use blend::{Amplitude, BlendError, Residual};
 pub use blueprint::{Blueprint, BlueprintError, MAX_BLUEPRINTS, SeedModule};
-pub use change::{Change, Effect, GateReport, Plan, Retarget, Transition};
+pub use change::{Change, Effect, GateReport, Retarget, SeedPlan, Transition};
 pub use gate_network::GateNetwork;
 pub use gates::{MIN_CONTRIBUTION, evaluate_gate};
 pub use instance::SeedInstance;

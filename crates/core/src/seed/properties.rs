@@ -158,7 +158,7 @@ impl Env {
         self.slots.iter().map(view).collect()
     }
 
-    fn commit(&mut self, slot: usize, plan: Plan) {
+    fn commit(&mut self, slot: usize, plan: SeedPlan) {
         let change = plan.commit(&mut self.slots[slot]);
         for &effect in &change.effects {
             self.tensors[slot].carry_out(effect);
@@ -183,7 +183,7 @@ impl Env {
     }
 
     /// Executes a command without asking `legal` first, as a careless caller would.
-    fn execute(&self, command: &LifecycleCommand) -> Option<Result<Plan, FailureReason>> {
+    fn execute(&self, command: &LifecycleCommand) -> Option<Result<SeedPlan, FailureReason>> {
         let seed = self.slots.get(command.slot()?)?.as_ref();
         let germination = |order: SeedOrder| {
             let mut seed = germination(order.style);

@@ -63,7 +63,7 @@ impl Plot {
         Rules { config, limits, step }
     }
 
-    fn carry_out(&mut self, plan: Plan) -> Result<Change, Failure> {
+    fn carry_out(&mut self, plan: SeedPlan) -> Result<Change, Failure> {
         let builder = SeedBuilder {
             blueprints: &BlueprintRegistry::default(),
             optimizer: OptimizerConfig::Sgd {
@@ -92,7 +92,7 @@ impl Plot {
         germination
     }
 
-    fn order(&mut self, operation: impl FnOnce(&SeedRecord, &Rules) -> Result<Plan, FailureReason>) -> Change {
+    fn order(&mut self, operation: impl FnOnce(&SeedRecord, &Rules) -> Result<SeedPlan, FailureReason>) -> Change {
         let plan = operation(self.slot.record.as_ref().expect("a seed"), &self.rules());
         let change = self.carry_out(plan.expect("a legal order"));
         change.expect("the tensors can be made")

@@ -7,7 +7,7 @@ use crate::scenario::fixtures::slow_lifecycle;
 use crate::seed::fixtures::*;
 use crate::seed::{broken_law, trains};
 
-type Outcome = Result<Plan, FailureReason>;
+type Outcome = Result<SeedPlan, FailureReason>;
 
 #[track_caller]
 fn assert_alpha(life: &Life, expected: f64) {
