@@ -69,7 +69,7 @@ impl Opponent {
             Self::Controller(name) => vec![name.clone()],
             Self::Blind => vec!["blind".into()],
             Self::Widened => vec!["host widened".into()],
-            Self::FromScratch => ["epochs", "compute", "seconds"]
+            Self::FromScratch => ["steps", "compute", "seconds"]
                 .map(|equal| format!("from scratch, equal {equal}"))
                 .to_vec(),
             Self::Schedules => vec!["best schedule".into(), "best schedule by net".into()],

@@ -397,8 +397,8 @@ impl Playing<'_, '_> {
         let equal: [fn(&PlayedRow) -> f64; 3] = [PlayedRow::macs, PlayedRow::macs, PlayedRow::seconds];
         for (name, of) in Opponent::FromScratch.rows().iter().zip(equal) {
             let mut entry = self.study.ungrown(name);
-            if let Some(epochs) = rows.first() {
-                entry.row.cost.steps = equal_steps(of(reference), of(epochs) / f64::from(epochs.cost.steps));
+            if let Some(first) = rows.first() {
+                entry.row.cost.steps = equal_steps(of(reference), of(first) / f64::from(first.cost.steps));
                 entry.experiment.task.max_steps = entry.row.cost.steps;
             }
             match self.fill(entry, Some(reference))? {

@@ -60,7 +60,7 @@ fn a_policy_is_compared_with_what_would_have_done_as_well() {
         "wait",
         "periodic",
         "host widened",
-        "from scratch, equal epochs",
+        "from scratch, equal steps",
         "from scratch, equal compute",
         "from scratch, equal seconds",
         "best schedule",
@@ -74,9 +74,9 @@ fn a_policy_is_compared_with_what_would_have_done_as_well() {
     // Without the seeds that were still in training in the end.
     assert!(1.0 < size(5) && size(5) <= size(1), "{}", size(5));
     // To half a step of the eight or more that a network from scratch takes.
-    let [sampled, equal_epochs, equal_compute] = [1, 5, 6].map(|index| number(&players[index], "gmacs"));
+    let [sampled, equal_steps, equal_compute] = [1, 5, 6].map(|index| number(&players[index], "gmacs"));
     let difference = (equal_compute - sampled).abs();
-    let half_a_step = equal_epochs / 8.0 / 2.0;
+    let half_a_step = equal_steps / 8.0 / 2.0;
     assert!(difference <= half_a_step + 1e-12, "{difference} against {half_a_step}");
     assert!(size(4) >= size(1), "a wider host is no smaller");
     assert!(size(3) > 1.0, "periodic grows");
