@@ -9,6 +9,7 @@ use super::output::Printer;
 use super::rejection::Rejection;
 use super::{Context, Input, RunOptions};
 use crate::engine::{LARGEST_TEXT, Prepared, SetupError, read_text};
+use crate::files::listed_first;
 use crate::record::ScenarioFile;
 use crate::scenario::{Catalog, Override, declares, nearest};
 use crate::sweep::{QUICKSTART, SweepFile};
@@ -128,16 +129,8 @@ fn stem(path: &Path) -> String {
 
 /// The first of them.
 fn listed(files: &[PathBuf]) -> String {
-    const NAMED: usize = 8;
-    let mut names: Vec<String> = files
-        .iter()
-        .take(NAMED)
-        .map(|file| file.display().to_string())
-        .collect();
-    match files.len() {
-        0 => names.push("none".into()),
-        1..=NAMED => {}
-        all => names.push(format!("and {} more", all - NAMED)),
+    match files {
+        [] => "none".into(),
+        files => listed_first(8, files.iter().map(|file| file.display())),
     }
-    names.join(", ")
 }

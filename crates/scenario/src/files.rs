@@ -57,6 +57,17 @@ pub fn counted(count: impl Display, one: &str) -> String {
     format!("{count} {one}{plural}")
 }
 
+/// The first `count` of a list, and how many more there are.
+pub fn listed_first<T: Display>(count: usize, items: impl IntoIterator<Item = T>) -> String {
+    let mut items = items.into_iter();
+    let named: Vec<String> = items.by_ref().take(count).map(|item| item.to_string()).collect();
+    let named = named.join(", ");
+    match items.count() {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
 /// The last part of a path, for people; empty where there is none.
 pub fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()

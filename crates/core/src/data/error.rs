@@ -6,6 +6,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
+use crate::files::listed_first;
 use crate::torch::TorchError;
 
 /// Why data cannot be used. Errors of start-up name the file and the place in it that is wrong, and nothing was trained; those
@@ -115,15 +116,4 @@ impl DataError {
 /// The first of a list, and how many more there are: a message fits on a screen.
 pub(super) fn listed<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     listed_first(10, items)
-}
-
-/// The first `count` of a list, and how many more there are.
-pub(super) fn listed_first<T: Display>(count: usize, items: impl IntoIterator<Item = T>) -> String {
-    let mut items = items.into_iter();
-    let named: Vec<String> = items.by_ref().take(count).map(|item| item.to_string()).collect();
-    let named = named.join(", ");
-    match items.count() {
-        0 => named,
-        more => format!("{named} and {more} more"),
-    }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use super::{RunDirectory, runs_root};
-use crate::files::{follow_latest, name_of};
+use crate::files::{follow_latest, listed_first, name_of};
 use crate::scenario::nearest;
 
 /// Runs that a message names.
@@ -23,7 +23,7 @@ pub enum FindRunError {
         near: Vec<String>,
     },
     /// Several runs begin so.
-    #[error("{run} may be any of {} runs in {}: {}; write more of the one that you mean", .candidates.len(), folder.display(), some_of(candidates))]
+    #[error("{run} may be any of {} runs in {}: {}; write more of the one that you mean", .candidates.len(), folder.display(), listed_first(NAMED, candidates))]
     Ambiguous {
         run: String,
         folder: PathBuf,
@@ -53,14 +53,6 @@ fn way_to_list(folder: &Path) -> String {
         _ = write!(command, " --out {}", folder.display());
     }
     command + "` lists them all"
-}
-
-fn some_of(candidates: &[String]) -> String {
-    let mut text = candidates[..candidates.len().min(NAMED)].join(", ");
-    if candidates.len() > NAMED {
-        text.push_str(", …");
-    }
-    text
 }
 
 /// The folder of the run that people call `run`: a folder, the name of one in the folder of all runs (see [`runs_root`]),

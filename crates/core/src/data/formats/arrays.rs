@@ -12,12 +12,12 @@ use zip::result::ZipError;
 use super::array::{Array, Element, ElementKind, ReadHead};
 use super::{Found, npy, out_of_range};
 use crate::data::DataError;
-use crate::data::error::{listed, listed_first};
+use crate::data::error::listed;
 use crate::data::locate::open;
 use crate::data::part::{Images, LabelsAt, Part, Pool};
 use crate::data::records::{RecordFile, Records, Source};
 use crate::data::shape::Shape;
-use crate::files;
+use crate::files::{self, listed_first};
 use crate::scenario::ArrayLayout;
 
 /// Names of the images and labels of a part in an NPZ archive, as Keras, MedMNIST and people write them.

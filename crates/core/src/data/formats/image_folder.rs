@@ -16,9 +16,10 @@ use image::ImageReader;
 use super::Found;
 use super::decode::{self, DEEP, Failures, Head, VALID};
 use crate::data::DataError;
-use crate::data::error::{listed, listed_first};
+use crate::data::error::listed;
 use crate::data::part::{Part, Pool, room_for};
 use crate::data::shape::Shape;
+use crate::files::listed_first;
 
 /// Folders of the parts; any of the names will do, in capitals or not.
 const TRAIN: &[&str] = &["train", "training", "seg_train"];
