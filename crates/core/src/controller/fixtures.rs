@@ -1,20 +1,22 @@
-//! What controllers are built from and shown, for the tests of this folder.
+//! What controllers are built from and shown, controllers around small networks, random observations and masks, for the tests of
+//! this folder.
 
 use std::sync::LazyLock;
 
-use crate::actions::fixtures::{BLUEPRINT_NAMES, CNN_BLUEPRINTS, limits, masks};
-use crate::actions::{Decision, PolicyError};
-use crate::controller::deciders::{BuildContext, Controller};
-use crate::controller::view::{DecisionView, EnvRow, EnvView, ObservationFeatures, TrainingSignals};
+use tch::{Kind, Tensor};
+
+use crate::actions::fixtures::{AT, BLUEPRINT_NAMES, CNN_BLUEPRINTS, any_limits, any_reports, limits, masks};
+use crate::actions::{Choices, Decision, MaskSet, PolicyError};
+use crate::controller::deciders::{ActorCriticController, BuildContext, Controller, LearningPolicy};
+use crate::controller::view::{DecisionView, EnvRow, EnvView, Observation, ObservationFeatures, TrainingSignals};
 use crate::growth::SlotId;
-use crate::policy::NetRegistry;
-use crate::policy::fixtures::nets;
+use crate::policy::fixtures::{BLUEPRINTS, FEATURES, SLOTS, nets, small};
+use crate::policy::{ActorCritic, NetRegistry};
+use crate::random::{Draw, RunRng};
 use crate::scenario::Scenario;
 use crate::seed::SeedReport;
 use crate::torch::HostSyncCounter;
-use crate::torch::fixtures::test_device;
-
-pub mod policies;
+use crate::torch::fixtures::{on_device, test_device};
 
 /// What controllers are built from: a host with three slots, an episode of 150 steps.
 pub struct Ground {
@@ -113,4 +115,126 @@ pub fn view_of<'a>(step: u32, envs: &'a [EnvView<'a>]) -> DecisionView<'a> {
         envs,
         reads: &READS,
     }
+}
+
+/// A controller around a small network whose logits differ enough to matter.
+pub fn controller(kind: &str) -> ActorCriticController {
+    let mut ground = Ground::default();
+    (ground.scenario.policy.net, ground.scenario.policy.net_cfg) = (kind.into(), small());
+    let controller = ActorCriticController::new(&ground.context()).unwrap();
+    sharpen(controller.net());
+    controller
+}
+
+/// Makes a fresh, nearly uniform policy prefer something.
+pub fn sharpen(net: &dyn ActorCritic) {
+    let _no_grad = crate::torch::NoGrad::new();
+    for param in net.params().iter().filter(|param| param.name.starts_with("head.")) {
+        let _ = param.tensor.shallow_clone().g_mul_scalar_(5.0);
+    }
+}
+
+/// Envs with random observations and random, valid masks.
+pub struct Crowd {
+    pub observations: Vec<Observation>,
+    pub masks: Vec<MaskSet>,
+    reports: Vec<Option<SeedReport>>,
+    signals: TrainingSignals,
+}
+
+impl Crowd {
+    pub fn new(envs: usize, stream: u64) -> Self {
+        let mut rng = RunRng::from_seed(stream);
+        let observations = (0..envs)
+            .map(|_| {
+                let mut normalised = vec![0.0; FEATURES];
+                rng.fill_normal(&mut normalised, 1.0);
+                Observation {
+                    raw: normalised.clone(),
+                    normalised,
+                    blueprints: (0..SLOTS)
+                        .map(|_| rng.below(BLUEPRINTS as u64 + 1) as i64 - 1)
+                        .collect(),
+                }
+            })
+            .collect();
+        let masks = (0..envs).map(|_| any_masks(&mut rng)).collect();
+        Self {
+            observations,
+            masks,
+            reports: vec![None; SLOTS],
+            signals: TrainingSignals::default(),
+        }
+    }
+
+    /// Places `place[k]` of the crowd as envs `place[k]`, in that order.
+    pub fn views(&self, places: &[usize]) -> Vec<EnvView<'_>> {
+        let view = |&place: &usize| EnvView {
+            row: EnvRow {
+                env: place,
+                episode: place as u64,
+            },
+            reports: &self.reports,
+            signals: &self.signals,
+            observation: Some(&self.observations[place]),
+        };
+        places.iter().map(view).collect()
+    }
+
+    pub fn masks(&self, places: &[usize]) -> Vec<MaskSet> {
+        places.iter().map(|&place| self.masks[place].clone()).collect()
+    }
+
+    /// What `controller` decides for the envs in `places` at `step`.
+    pub fn decide(&self, controller: &mut ActorCriticController, step: u32, places: &[usize]) -> Vec<Decision> {
+        let (decisions, reads) = self.attempt(controller, step, places);
+        assert_eq!(reads, 1);
+        decisions.unwrap()
+    }
+
+    /// The same, which may fail, and how often something was read from the device.
+    pub fn attempt(
+        &self,
+        controller: &mut ActorCriticController,
+        step: u32,
+        places: &[usize],
+    ) -> (Result<Vec<Decision>, PolicyError>, u64) {
+        let reads = HostSyncCounter::default();
+        let envs = self.views(places);
+        let view = DecisionView {
+            round: 0,
+            step,
+            envs: &envs,
+            reads: &reads,
+        };
+        let decisions = controller.decide(&view, &self.masks(places));
+        (decisions, reads.count())
+    }
+}
+
+/// Masks of a random state under random rules.
+fn any_masks(rng: &mut RunRng) -> MaskSet {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::{Config, RngSeed, TestRunner};
+    let mut runner = TestRunner::new(Config {
+        rng_seed: RngSeed::Fixed(rng.next_u64()),
+        ..Config::default()
+    });
+    let reports = any_reports(SLOTS).new_tree(&mut runner).unwrap().current();
+    let limits = any_limits().new_tree(&mut runner).unwrap().current();
+    let per_slot = [Choices::first_n(BLUEPRINTS).without(0); SLOTS];
+    MaskSet::build(AT, &reports, &per_slot, &limits).unwrap()
+}
+
+/// Masks as they are stored: `bool [B, T, W]`.
+pub fn stored_masks(masks: &[&MaskSet], shape: [i64; 2]) -> Tensor {
+    let width = MaskSet::row_width(SLOTS, BLUEPRINTS);
+    let mut rows = vec![false; width * masks.len()];
+    for (masks, row) in masks.iter().zip(rows.chunks_mut(width)) {
+        masks.write_row(BLUEPRINTS, row);
+    }
+    let bytes: Vec<u8> = rows.into_iter().map(u8::from).collect();
+    on_device(Tensor::from_slice(&bytes))
+        .to_kind(Kind::Bool)
+        .view([shape[0], shape[1], width as i64])
 }

@@ -78,4 +78,4 @@ mod properties;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod texts;
+mod text_tests;

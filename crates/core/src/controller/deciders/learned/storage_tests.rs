@@ -6,8 +6,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::*;
 use crate::actions::fixtures::BLUEPRINT_NAMES;
-use crate::controller::fixtures::Ground;
-use crate::controller::fixtures::policies::{Crowd, controller};
+use crate::controller::fixtures::{Crowd, Ground, controller};
 use crate::growth::SlotId;
 use crate::hash::sha256;
 use crate::policy::fixtures::{small, values};

@@ -3,7 +3,7 @@
 use super::*;
 use crate::actions::fixtures::{empty, limits, masks, report};
 use crate::actions::{Choices, HeadIndices, MaskRow, Sample};
-use crate::controller::fixtures::policies::stored_masks;
+use crate::controller::fixtures::stored_masks;
 use crate::growth::{LifecycleOp, SeedStage};
 use crate::policy::HeadTerms;
 use crate::policy::fixtures::{BLUEPRINTS, SLOTS, assert_close, values};
