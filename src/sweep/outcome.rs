@@ -118,17 +118,13 @@ fn write_json(place: &dyn Place, name: &str, content: &impl Serialize) -> Result
     place.replace(Shelf::Results, name, &text)
 }
 
-/// Files of earlier versions have no seal.
 fn read_json<T: DeserializeOwned>(place: &dyn Place, name: &str) -> Result<T, FileError> {
     let path = place.path_of(Shelf::Results, name);
     let mut content: Value = serde_json::from_slice(&place.read(Shelf::Results, name)?).at(&path)?;
     let seal = content.as_object_mut().and_then(|fields| fields.remove(SEAL));
-    if seal.is_some_and(|seal| seal.as_str() != Some(&seal_of(&content))) {
-        let damaged = io::Error::new(
-            ErrorKind::InvalidData,
-            "it is not what was written: its seal does not fit",
-        );
-        return Err(damaged).at(&path);
+    if seal != Some(Value::from(seal_of(&content))) {
+        let damaged = "it is not what was written: its seal does not fit";
+        return Err(io::Error::new(ErrorKind::InvalidData, damaged)).at(&path);
     }
     serde_json::from_value(content).at(&path)
 }
@@ -158,11 +154,8 @@ impl Results {
             if let Some(end) = TrialEnd::ALL.into_iter().find(|end| word == Some(end.name())) {
                 results.ends.insert(id.into(), end);
             } else if let Some(rung) = rest.strip_prefix("rung").and_then(|rest| rest.strip_suffix(".json")) {
-                results
-                    .rungs
-                    .entry(id.into())
-                    .or_default()
-                    .extend(rung.parse::<usize>().ok());
+                let rungs = results.rungs.entry(id.into()).or_default();
+                rungs.extend(rung.parse::<usize>().ok());
             } else if rest.starts_with("retried") {
                 *results.retried.entry(id.into()).or_default() += 1;
             }
@@ -252,12 +245,9 @@ pub fn set_damaged_aside(place: &dyn Place, plan: &Plan) -> Result<(), FileError
 pub fn try_misplaced_again(place: &dyn Place, plan: &Plan) -> Result<(), FileError> {
     let results = Results::read(place)?;
     for trial in &plan.trials {
-        let failed = results.end(&trial.id).filter(|end| *end == TrialEnd::Failed);
-        let failed = failed
-            .map(|end| read_sound(place, &trial.id, end))
-            .transpose()?
-            .flatten();
-        if failed.is_some_and(|result| result.by_place) {
+        if results.end(&trial.id) == Some(TrialEnd::Failed)
+            && read_sound(place, &trial.id, TrialEnd::Failed)?.is_some_and(|result| result.by_place)
+        {
             try_again(place, &trial.id, &results)?;
         }
     }

@@ -58,7 +58,7 @@ fn a_worker_pauses_for_longer_and_longer_where_nothing_can_be_played_and_ends_th
     assert_eq!(seconds(10), None);
 }
 
-/// Half a file, or a digit that was changed in a result or in the score at a rung.
+/// Half a file, a seal that is gone, or a digit that was changed in the score at a rung.
 #[test]
 fn what_is_damaged_is_set_aside_and_the_trial_waits_again() {
     let (_root, folder) = folder();
@@ -80,7 +80,7 @@ fn what_is_damaged_is_set_aside_and_the_trial_waits_again() {
     let text = text_of(&of_cut);
     let half = &text[..text.len() / 2];
     write(&of_cut, half);
-    write(&of_changed, &text_of(&of_changed).replace("2.5", "9.5"));
+    write(&of_changed, &text_of(&of_changed).replace("\"seal\"", "\"sale\""));
     write(&at_rung, &text_of(&at_rung).replace("61.5", "91.5"));
     let collected = crate::sweep::Collected::read(&folder, &plan).unwrap();
     assert!(!collected.is_complete && collected.trials[1].result.is_none());
