@@ -178,21 +178,17 @@ impl TrainingRecord {
                 .map(|area| vec![vec![area]])
                 .unwrap_or_default();
         }
-        let mut seeds: Vec<BigInteger> = Vec::new();
-        let mut scores: Vec<Vec<f64>> = Vec::new();
+        let mut scores: Vec<(BigInteger, Vec<f64>)> = Vec::new();
         for outcome in &self.episodes {
             let Some(value) = metric.of_episode(outcome) else {
                 continue;
             };
-            match seeds.iter().position(|seed| *seed == outcome.seed) {
-                Some(known) => scores[known].push(value),
-                None => {
-                    seeds.push(outcome.seed);
-                    scores.push(vec![value]);
-                }
+            match scores.iter_mut().find(|(seed, _)| *seed == outcome.seed) {
+                Some((_, values)) => values.push(value),
+                None => scores.push((outcome.seed, vec![value])),
             }
         }
-        scores
+        scores.into_iter().map(|(_, values)| values).collect()
     }
 
     /// Whether trainings were evaluated on the same hosts, with a value of every one of them.

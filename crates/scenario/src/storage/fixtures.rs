@@ -72,14 +72,6 @@ impl Operation {
     }
 }
 
-/// How much of a write is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
-    All,
-    /// Of a write, the first half.
-    Half,
-}
-
 /// Lets the storage below a folder fail, until it is dropped. Folders of several must not lie in each other.
 #[derive(Debug)]
 pub struct StorageFaults(Arc<Watched>);
@@ -178,11 +170,12 @@ pub(super) fn resizes(path: &Path, file: &fs::File) -> io::Result<()> {
 
 /// As much of `bytes` as gets through.
 pub(super) fn writes<'a>(path: &Path, file: &fs::File, bytes: &'a [u8]) -> io::Result<&'a [u8]> {
-    let extent = consult(Operation::Write, path)?;
+    let is_half_done = consult(Operation::Write, path)?;
     note_data(path, |journal| journal.grows(file))?;
-    Ok(match extent {
-        Extent::All => bytes,
-        Extent::Half => &bytes[..bytes.len().div_ceil(2)],
+    Ok(if is_half_done {
+        &bytes[..bytes.len().div_ceil(2)]
+    } else {
+        bytes
     })
 }
 
@@ -234,12 +227,9 @@ pub(super) fn has_synced_folder(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// How much of an operation is to be done.
-fn consult(operation: Operation, path: &Path) -> io::Result<Extent> {
-    match watcher(path) {
-        None => Ok(Extent::All),
-        Some(watched) => watched.consult(operation, path),
-    }
+/// Whether only the first half of an operation, a write, is to be done.
+fn consult(operation: Operation, path: &Path) -> io::Result<bool> {
+    watcher(path).map_or(Ok(false), |watched| watched.consult(operation, path))
 }
 
 /// What the device does not have yet is noted of operations that have been done, or are about to be: data.
@@ -278,14 +268,14 @@ impl Watched {
         self.root.with_extension("trash")
     }
 
-    fn consult(&self, operation: Operation, path: &Path) -> io::Result<Extent> {
+    fn consult(&self, operation: Operation, path: &Path) -> io::Result<bool> {
         let mut state = self.state();
         if state.is_dead {
             return Err(io::Error::other("the process has been killed"));
         }
         state.operations += 1;
         if state.operations < self.strikes_at {
-            return Ok(Extent::All);
+            return Ok(false);
         }
         let is_first = state.operations == self.strikes_at;
         if is_first {
@@ -298,15 +288,15 @@ impl Watched {
                 }
                 Err(io::Error::other("injected input/output error"))
             }
-            Fault::InputOutput => Ok(Extent::All),
-            Fault::NoSpace if is_first && operation == Operation::Write => Ok(Extent::Half),
+            Fault::InputOutput => Ok(false),
+            Fault::NoSpace if is_first && operation == Operation::Write => Ok(true),
             Fault::NoSpace if operation.needs_space() => Err(ErrorKind::StorageFull.into()),
-            Fault::NoSpace => Ok(Extent::All),
-            Fault::ReadOnly if operation == Operation::ReadFolder => Ok(Extent::All),
+            Fault::NoSpace => Ok(false),
+            Fault::ReadOnly if operation == Operation::ReadFolder => Ok(false),
             Fault::ReadOnly => Err(ErrorKind::ReadOnlyFilesystem.into()),
             Fault::Torn if operation == Operation::Write => {
                 state.is_dead = true;
-                Ok(Extent::Half)
+                Ok(true)
             }
             Fault::Torn | Fault::Kill | Fault::PowerCut => {
                 state.is_dead = true;
