@@ -41,8 +41,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
     let trainings = found.by_method(&options.by)?;
     let methods: BTreeSet<&str> = trainings.iter().map(|training| training.method.as_str()).collect();
     if let Some(control) = options.control.as_deref().filter(|control| !methods.contains(control)) {
-        let known: Vec<&str> = methods.into_iter().collect();
-        let known = known.join("; ");
+        let known = Vec::from_iter(methods).join("; ");
         return Err(format!("--control {control}: no method is called so; there are: {known}").into());
     }
     let comparison = MethodComparison::new(

@@ -252,12 +252,10 @@ fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection>
     let text = resolved_ron(&loaded.scenario);
     let text = text.map_err(|error| Rejection::failed(format_args!("the scenario cannot be written: {error}")))?;
     let memory: String = memory.iter().map(|memory| format!("// {memory}\n")).collect();
+    let (rounds, envs) = (counted(run.rounds, "round"), counted(run.n_envs, "env"));
     Ok(printer.show(format_args!(
-        "// {}: {} of {} x {}{work}\n{memory}{text}\n",
-        task.name,
-        counted(run.rounds, "round"),
-        counted(run.n_envs, "env"),
-        counted(task.max_steps, "step"),
+        "// {}: {rounds} of {envs} x {} steps{work}\n{memory}{text}\n",
+        task.name, task.max_steps,
     )))
 }
 

@@ -73,13 +73,8 @@ fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejectio
         ..
     } = prepared.loaded;
     let (run, steps) = (&scenario.run, task.max_steps);
-    let told = format!(
-        "{} with {}, {} of {}",
-        task.name,
-        counted(run.n_envs, "env"),
-        counted(run.rounds, "round"),
-        counted(steps, "step")
-    );
+    let (envs, rounds) = (counted(run.n_envs, "env"), counted(run.rounds, "round"));
+    let told = format!("{} with {envs}, {rounds} of {steps} steps", task.name);
     let warnings = Some(warnings).filter(|warnings| !warnings.problems.is_empty());
     Ok(Sound { warnings, told })
 }

@@ -160,12 +160,10 @@ pub fn event_line(event: &Event) -> Option<String> {
 }
 
 fn run_line(run: &RunStarted) -> String {
+    let (envs, rounds) = (counted(run.n_envs, "env"), counted(run.n_rounds, "round"));
     let played = match run.n_envs {
         0 => format!("{} from recordings", counted(run.n_rounds, "update")),
-        envs => {
-            let (envs, rounds) = (counted(envs, "env"), counted(run.n_rounds, "round"));
-            format!("{envs}, {rounds} of {}", counted(run.max_steps, "step"))
-        }
+        _ => format!("{envs}, {rounds} of {} steps", run.max_steps),
     };
     format!("{}: {played}, controller {}", run.task, run.controller)
 }

@@ -341,19 +341,15 @@ fn check_judged(prepared: &Prepared, judge: &Judge) -> Result<(), String> {
 /// The trials, or everything that is wrong with them: each problem once, with how many trials have it.
 fn sound<T>(trials: Vec<Result<T, Vec<String>>>) -> Result<Vec<T>, PlanError> {
     let count = trials.len();
+    let mut found = Vec::new();
+    let trials = trials.into_iter();
+    let sound = trials.filter_map(|trial| trial.map_err(|problems| found.extend(problems)).ok());
+    let sound = sound.collect();
     let mut problems: Vec<(String, usize)> = Vec::new();
-    let mut sound = Vec::new();
-    for trial in trials {
-        match trial {
-            Ok(trial) => sound.push(trial),
-            Err(found) => {
-                for problem in found {
-                    match problems.iter_mut().find(|(known, _)| *known == problem) {
-                        Some((_, trials)) => *trials += 1,
-                        None => problems.push((problem, 1)),
-                    }
-                }
-            }
+    for problem in found {
+        match problems.iter_mut().find(|(known, _)| *known == problem) {
+            Some((_, trials)) => *trials += 1,
+            None => problems.push((problem, 1)),
         }
     }
     if problems.is_empty() {
@@ -373,21 +369,14 @@ fn problems_of(error: SetupError) -> Vec<String> {
     let SetupError::Scenario(report) = error else {
         return vec![error.to_string()];
     };
-    let errors = report
-        .problems
-        .iter()
-        .filter(|problem| problem.severity == Severity::Error);
-    errors
-        .map(|problem| {
-            Report {
-                sources: report.sources.clone(),
-                problems: vec![problem.clone()],
-            }
-            .to_string()
-            .trim_end_matches("\n\n1 problem")
-            .to_owned()
-        })
-        .collect()
+    let problems = report.problems.iter();
+    let errors = problems.filter(|problem| problem.severity == Severity::Error);
+    let alone = errors.map(|problem| Report {
+        sources: report.sources.clone(),
+        problems: vec![problem.clone()],
+    });
+    let told = alone.map(|report| report.to_string().trim_end_matches("\n\n1 problem").to_owned());
+    told.collect()
 }
 
 /// Trials that would be the same training.
@@ -426,11 +415,8 @@ impl Plan {
         };
         let (old, new) = (describe(self), describe(other));
         for (sign, these, those) in [("-", &old, &new), ("+", &new, &old)] {
-            let changed: Vec<&String> = these
-                .iter()
-                .filter(|(hash, _)| !those.contains_key(*hash))
-                .map(|(_, trial)| trial)
-                .collect();
+            let changed = these.iter().filter(|(hash, _)| !those.contains_key(*hash));
+            let changed: Vec<&String> = changed.map(|(_, trial)| trial).collect();
             lines.extend(changed.iter().take(SHOWN).map(|trial| format!("{sign} {trial}")));
             if changed.len() > SHOWN {
                 lines.push(format!("{sign} and {} more trials", changed.len() - SHOWN));

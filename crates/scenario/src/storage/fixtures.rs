@@ -172,10 +172,9 @@ pub(super) fn resizes(path: &Path, file: &fs::File) -> io::Result<()> {
 pub(super) fn writes<'a>(path: &Path, file: &fs::File, bytes: &'a [u8]) -> io::Result<&'a [u8]> {
     let is_half_done = consult(Operation::Write, path)?;
     note_data(path, |journal| journal.grows(file))?;
-    Ok(if is_half_done {
-        &bytes[..bytes.len().div_ceil(2)]
-    } else {
-        bytes
+    Ok(match is_half_done {
+        true => &bytes[..bytes.len().div_ceil(2)],
+        false => bytes,
     })
 }
 
