@@ -39,7 +39,10 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
     let mut findings = check_axes(axes, *draw);
     let together = points.len().max(1) as u128;
     let drawn: u128 = match *draw {
-        Drawing::Grid => axes.iter().map(|axis| size(&axis.values) as u128).product(),
+        Drawing::Grid => {
+            let sizes = axes.iter().map(|axis| size(&axis.values) as u128);
+            sizes.fold(1, u128::saturating_mul)
+        }
         Drawing::Random { points, .. } => points.into(),
     };
     let trainings = together.saturating_mul(drawn).saturating_mul((*replicates).into());
@@ -76,9 +79,8 @@ pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings>
         Drawing::Grid => grid(axes),
         Drawing::Random { points, seed } => random(axes, points, seed),
     };
-    let axis_places: Vec<String> = (0..axes.len())
-        .map(|axis| place(format!("axes[{axis}].values")))
-        .collect();
+    let axis_places = (0..axes.len()).map(|axis| place(format!("axes[{axis}].values")));
+    let axis_places: Vec<String> = axis_places.collect();
     let mut all = Vec::new();
     for list in &lists {
         let mut known = HashSet::new();
