@@ -155,11 +155,8 @@ const CLASSES: i64 = 10;
 fn host_row(Entry { name, summary }: Entry, host: Option<HostOutline>) -> (Value, Vec<String>) {
     let Some(host) = host else {
         let value = json!({ "name": name, "summary": summary });
-        let nothing = String::new;
-        return (
-            value,
-            vec![name, "by its fields".into(), nothing(), nothing(), nothing(), summary],
-        );
+        let cells = [name.as_str(), "by its fields", "", "", "", summary.as_str()].map(String::from);
+        return (value, cells.into());
     };
     let slots: Vec<SlotId> = host.by_depth().map(|place| place.slot).collect();
     let ends = match slots.as_slice() {

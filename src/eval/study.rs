@@ -356,14 +356,8 @@ impl Playing<'_, '_> {
             steps: episodes.rounds.len() as u64 * u64::from(experiment.task.max_steps),
         });
         let step = |_: &mut World| report(PlayEvent::Step);
-        let played = play_until(
-            experiment,
-            study.extension,
-            &entry.candidate,
-            episodes,
-            study.stop,
-            step,
-        );
+        let (extension, stop, by) = (study.extension, study.stop, &entry.candidate);
+        let played = play_until(experiment, extension, by, episodes, stop, step);
         let played = played.map_err(|error| named(&entry.row.cost.name, error))?;
         if study.stop.is_requested() && played.outcomes.len() < episodes.count() {
             return Ok(None);
@@ -428,6 +422,7 @@ impl Playing<'_, '_> {
         };
         let (mut best, mut highest) = ([draw(0), draw(0)], [f64::NEG_INFINITY; 2]);
         let (mut gmacs, mut seconds, mut tried) = (0.0, 0.0, 0);
+        let paid = study.training.and_then(|training| training.gmacs);
         let mut is_enough = false;
         while !is_enough {
             tried += 1;
@@ -445,10 +440,7 @@ impl Playing<'_, '_> {
                     (*best, *highest) = (schedule.clone(), score);
                 }
             }
-            is_enough = match (
-                study.search.schedules,
-                study.training.and_then(|training| training.gmacs),
-            ) {
+            is_enough = match (study.search.schedules, paid) {
                 (Some(count), _) => tried >= count,
                 (None, Some(budget)) => gmacs >= budget,
                 (None, None) => tried >= study.training_rounds,

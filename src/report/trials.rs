@@ -118,10 +118,10 @@ impl Tables<'_> {
     fn metrics(&self) -> BTreeSet<&str> {
         let trials = self.0.trials.iter();
         let trainings = trials.filter_map(|trial| trial.result.as_ref()?.training.as_ref());
-        let metrics = trainings
-            .flat_map(|training| &training.curve)
-            .map(|point| &point.metrics);
-        metrics.flat_map(|metrics| metrics.keys().map(String::as_str)).collect()
+        let points = trainings.flat_map(|training| &training.curve);
+        points
+            .flat_map(|point| point.metrics.keys().map(String::as_str))
+            .collect()
     }
 
     /// Whether the sweep names its points.
