@@ -60,6 +60,7 @@ fn draws_are_the_same_every_time_and_never_twice_the_same_point() {
 fn what_no_sweep_can_try_is_named_with_its_place() {
     // More points than 128 bits count.
     let axes = r#"(path: "a", values: list([1, 2])),"#.repeat(128);
+    let grid = format!("(axes: [{axes}])");
     for (text, told) in [
         (
             r#"(axes: [(path: "learner.lr", values: uniform(low: 0.1, high: 1.0))])"#,
@@ -81,7 +82,7 @@ fn what_no_sweep_can_try_is_named_with_its_place() {
             r#"(draw: random(points: 1000, seed: 1), replicates: 1001)"#,
             "1 x 1000 points, each trained 1001 times",
         ),
-        (&format!("(axes: [{axes}])"), "a sweep has at most 1000000"),
+        (grid.as_str(), "a sweep has at most 1000000"),
     ] {
         let file = read(text);
         let refused = file.report(points(&file).unwrap_err()).to_string();
