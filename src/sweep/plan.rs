@@ -357,9 +357,8 @@ fn sound<T>(trials: Vec<Result<T, Vec<String>>>) -> Result<Vec<T>, PlanError> {
     }
     let more = problems.len().saturating_sub(SHOWN);
     let shown = problems.iter().take(SHOWN);
-    let mut lines: Vec<String> = shown
-        .map(|(problem, trials)| format!("{problem}\n({trials} of {})", counted(count, "trial")))
-        .collect();
+    let shown = shown.map(|(problem, trials)| format!("{problem}\n({trials} of {})", counted(count, "trial")));
+    let mut lines: Vec<String> = shown.collect();
     lines.extend((more > 0).then(|| format!("and {more} more problems")));
     Err(PlanError::Trials(lines.join("\n\n")))
 }

@@ -1,6 +1,7 @@
 //! The points of a sweep: which settings are tried together, in a fixed order.
 
 use std::collections::HashSet;
+use std::slice::from_ref;
 
 use super::file::{Axis, AxisValues, Drawing, Setting, SweepFile};
 use crate::random::{Domain, Draw, RunRng};
@@ -142,14 +143,8 @@ fn grid(axes: &[Axis]) -> Vec<Vec<Written>> {
         let AxisValues::List(values) = &axis.values else {
             continue;
         };
-        all = all
-            .iter()
-            .flat_map(|begun| {
-                values
-                    .iter()
-                    .map(move |value| [begun.as_slice(), std::slice::from_ref(value)].concat())
-            })
-            .collect();
+        let with_each = |begun: Vec<Written>| values.iter().map(move |value| [&begun[..], from_ref(value)].concat());
+        all = all.into_iter().flat_map(with_each).collect();
     }
     all
 }
