@@ -15,13 +15,7 @@ section! {
 }
 
 impl RewardMode for Record {
-    fn pay(
-        &self,
-        step: &RewardInputs,
-        _gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
+    fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
         let best = state.recall::<Option<f64>>()?.unwrap_or(step.accuracy);
         out.pay(Term::Extension, self.per_point * (step.accuracy - best).max(0.0));
         state.remember(&Some(best.max(step.accuracy)))

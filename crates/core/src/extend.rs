@@ -34,7 +34,6 @@ pub use crate::seed::{Limits, SeedReport};
 pub use crate::telemetry::LearnerUpdate;
 
 // Rewards.
-pub use crate::reward::RewardFunction;
 pub use crate::scenario::RewardConfig;
 
 // Events and their sinks.

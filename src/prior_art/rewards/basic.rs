@@ -28,16 +28,10 @@ const NEGATIVE_DRIP_RATIO: f64 = 0.5;
 pub struct BasicReward;
 
 impl RewardMode for BasicReward {
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        _gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        remembering(inputs, state, |memory| {
-            pay_but_bonus(inputs, memory, out)?;
-            out.pay(Term::CommitBonus, commit_bonus(inputs, memory));
+    fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
+        remembering(step, state, |memory| {
+            pay_but_bonus(step, memory, out)?;
+            out.pay(Term::CommitBonus, commit_bonus(step, memory));
             Ok(())
         })
     }
@@ -99,25 +93,19 @@ fn committed_gain(inputs: &RewardInputs, memory: &Memory) -> f64 {
 pub struct BasicPlusReward;
 
 impl RewardMode for BasicPlusReward {
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        _gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        remembering(inputs, state, |memory| {
-            pay_but_bonus(inputs, memory, out)?;
-            out.pay(Term::Drip, drip(inputs, memory)?);
-            let bonus = commit_bonus(inputs, memory);
+    fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
+        remembering(step, state, |memory| {
+            pay_but_bonus(step, memory, out)?;
+            out.pay(Term::Drip, drip(step, memory)?);
+            let bonus = commit_bonus(step, memory);
             if bonus <= 0.0 {
                 out.pay(Term::CommitBonus, bonus);
                 return Ok(());
             }
             out.pay(Term::CommitBonus, (1.0 - DRIP_FRACTION) * bonus);
-            let contribution = inputs.acted().and_then(|seed| seed.contribution);
-            if let (Some(contribution), Some(kept)) = (contribution, inputs.slot.and_then(|slot| memory.of_mut(slot))) {
-                let steps = inputs.max_steps.saturating_sub(inputs.step).max(MIN_DRIP_STEPS);
+            let contribution = step.acted().and_then(|seed| seed.contribution);
+            if let (Some(contribution), Some(kept)) = (contribution, step.slot.and_then(|slot| memory.of_mut(slot))) {
+                let steps = step.max_steps.saturating_sub(step.step).max(MIN_DRIP_STEPS);
                 kept.instalments = Some(Instalments {
                     amount: DRIP_FRACTION * bonus / f64::from(steps),
                     contribution,

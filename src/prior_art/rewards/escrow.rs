@@ -20,31 +20,25 @@ section! {
 }
 
 impl RewardMode for EscrowReward {
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        remembering(inputs, state, |memory| {
-            let stable = memory.stable_accuracy().unwrap_or(inputs.accuracy);
-            let values = value_seeds(inputs, stable, self.shaped.contribution_weight);
-            for (slot, _) in inputs.before().filter(|(_, seed)| seed.is_growing()) {
+    fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
+        remembering(step, state, |memory| {
+            let stable = memory.stable_accuracy().unwrap_or(step.accuracy);
+            let values = value_seeds(step, stable, self.shaped.contribution_weight);
+            for (slot, _) in step.before().filter(|(_, seed)| seed.is_growing()) {
                 let value = values.iter().find(|value| value.slot == slot);
                 if let Some(account) = memory.of_mut(slot) {
-                    let next = self.next_credit(account.credit, slot, value, inputs);
-                    let is_kept = inputs.executed(LifecycleOp::Commit, slot);
-                    let carried = if is_kept { next } else { gamma * next };
+                    let next = self.next_credit(account.credit, slot, value, step);
+                    let is_kept = step.executed(LifecycleOp::Commit, slot);
+                    let carried = if is_kept { next } else { step.gamma * next };
                     out.pay(Term::EscrowPayment, carried - account.credit);
                     account.credit = if is_kept { 0.0 } else { next };
                 }
                 let harm = value.map_or(0.0, |value| value.attribution.min(0.0));
-                if !inputs.executed(LifecycleOp::Prune, slot) {
+                if !step.executed(LifecycleOp::Prune, slot) {
                     out.pay(Term::EscrowHarm, harm);
                 }
             }
-            self.shaped.pay_shared(gamma, &values, inputs, memory, out)
+            self.shaped.pay_shared(&values, step, memory, out)
         })
     }
 

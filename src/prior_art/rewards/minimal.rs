@@ -12,15 +12,9 @@ const EARLY_PRUNE_PENALTY: f64 = -0.1;
 pub struct MinimalReward;
 
 impl RewardMode for MinimalReward {
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        SparseReward::default().pay(inputs, gamma, state, out)?;
-        let pruned = inputs.acted().filter(|_| inputs.op == LifecycleOp::Prune);
+    fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
+        SparseReward::default().pay(step, state, out)?;
+        let pruned = step.acted().filter(|_| step.op == LifecycleOp::Prune);
         if pruned.is_some_and(|seed| seed.age < EARLY_PRUNE_AGE) {
             out.pay(Term::PruneShaping, EARLY_PRUNE_PENALTY);
         }

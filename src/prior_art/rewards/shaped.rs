@@ -86,24 +86,18 @@ section! {
 }
 
 impl RewardMode for ShapedReward {
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        remembering(inputs, state, |memory| {
-            let values = value_seeds(inputs, inputs.accuracy, self.contribution_weight);
-            self.pay_committed(inputs, memory, out);
+    fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
+        remembering(step, state, |memory| {
+            let values = value_seeds(step, step.accuracy, self.contribution_weight);
+            self.pay_committed(step, memory, out);
             for value in &values {
-                out.pay(Term::Attribution, self.attribution(value, inputs, memory));
-                out.pay(Term::RatioPenalty, self.ratio_penalty(value, inputs));
+                out.pay(Term::Attribution, self.attribution(value, step, memory));
+                out.pay(Term::RatioPenalty, self.ratio_penalty(value, step));
                 if let Some(seed) = memory.of_mut(value.slot) {
                     seed.remember(value.attribution);
                 }
             }
-            self.pay_shared(gamma, &values, inputs, memory, out)
+            self.pay_shared(&values, step, memory, out)
         })
     }
 
@@ -161,7 +155,6 @@ impl ShapedReward {
     /// What this mode and the escrow have in common: everything but how a contribution is paid.
     pub fn pay_shared(
         &self,
-        gamma: f64,
         values: &[SeedValue],
         inputs: &RewardInputs,
         memory: &mut Memory,
@@ -173,7 +166,7 @@ impl ShapedReward {
         pay_warnings(values, inputs, out);
         pay_costs(self, inputs, out);
         match inputs.op {
-            LifecycleOp::Commit => pay_commit(self, gamma, inputs, memory, out),
+            LifecycleOp::Commit => pay_commit(self, inputs, memory, out),
             LifecycleOp::Prune => {
                 if let Some(seed) = inputs.acted() {
                     out.pay(Term::PruneShaping, prune_shaping(seed));
@@ -248,13 +241,7 @@ fn pay_costs(config: &ShapedReward, inputs: &RewardInputs, out: &mut RewardBreak
 }
 
 /// A seed was committed: bonus or fine, credit of those who helped it, and what it earns from now on.
-fn pay_commit(
-    config: &ShapedReward,
-    gamma: f64,
-    inputs: &RewardInputs,
-    memory: &mut Memory,
-    out: &mut RewardBreakdown,
-) {
+fn pay_commit(config: &ShapedReward, inputs: &RewardInputs, memory: &mut Memory, out: &mut RewardBreakdown) {
     let (Some(seed), Some(slot)) = (inputs.acted(), inputs.slot) else {
         return;
     };
@@ -263,7 +250,7 @@ fn pay_commit(
     out.pay(Term::CommitShaping, shaping);
     out.pay(Term::CompletionBonus, completion);
     if let Some(points) = contribution.filter(|points| *points > 0.0) {
-        out.pay(Term::Hindsight, hindsight(gamma, inputs.step, seed, points, memory));
+        out.pay(Term::Hindsight, hindsight(inputs, seed, points, memory));
     }
     memory.scaffolds.retain(|pair| pair.beneficiary != seed.seed_id);
     if let Some(kept) = memory.of_mut(slot) {
@@ -304,15 +291,15 @@ fn commit_shaping(config: &ShapedReward, seed: &SeedView, inputs: &RewardInputs)
 }
 
 /// Credit for the seeds that helped a committed one to grow, fading with the steps since.
-fn hindsight(gamma: f64, step: u32, seed: &SeedView, contribution: f64, memory: &Memory) -> f64 {
+fn hindsight(inputs: &RewardInputs, seed: &SeedView, contribution: f64, memory: &Memory) -> f64 {
     let credit: f64 = memory
         .scaffolds
         .iter()
         .filter(|pair| pair.beneficiary == seed.seed_id)
         .map(|pair| {
             let help = (HINDSIGHT_GAIN * pair.boost * contribution).tanh();
-            let delay = f64::from(step.saturating_sub(pair.last_step));
-            HINDSIGHT_WEIGHT * help * gamma.powf(delay)
+            let delay = f64::from(inputs.step.saturating_sub(pair.last_step));
+            HINDSIGHT_WEIGHT * help * inputs.gamma.powf(delay)
         })
         .sum();
     credit.min(HINDSIGHT_LIMIT)

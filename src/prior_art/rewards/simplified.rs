@@ -16,25 +16,19 @@ const COMMIT_BONUS: f64 = 2.0;
 pub struct SimplifiedReward;
 
 impl RewardMode for SimplifiedReward {
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        _gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        remembering(inputs, state, |memory| {
-            if inputs.op != LifecycleOp::Wait {
+    fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
+        remembering(step, state, |memory| {
+            if step.op != LifecycleOp::Wait {
                 out.pay(Term::Intervention, -ACTION_COST);
             }
-            if inputs.op == LifecycleOp::Commit
-                && let Some(seed) = inputs.acted()
+            if step.op == LifecycleOp::Commit
+                && let Some(seed) = step.acted()
             {
-                let credit = commit_credit(inputs, seed);
+                let credit = commit_credit(step, seed);
                 memory.contributing += u32::from(credit.is_some_and(|points| points >= CONTRIBUTING));
             }
-            if inputs.is_final {
-                let accuracy = inputs.committed_accuracy()?;
+            if step.is_final {
+                let accuracy = step.committed_accuracy()?;
                 out.pay(Term::TerminalAccuracy, ACCURACY_WEIGHT * accuracy / 100.0);
                 // Seeds that are worth something only because others do harm have made nothing better.
                 if memory.first_accuracy.is_some_and(|first| accuracy >= first) {

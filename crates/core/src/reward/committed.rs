@@ -79,20 +79,14 @@ pub fn committed_of_parts(
 }
 
 impl RewardMode for CommittedReward {
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        let committed = inputs.committed_accuracy()?;
+    fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
+        let committed = step.committed_accuracy()?;
         let reached = Reached {
             committed,
-            whole: inputs.kept_accuracy.unwrap_or(committed),
-            growth: inputs.effective_params(0.0) / inputs.host_params.max(1) as f64,
+            whole: step.kept_accuracy.unwrap_or(committed),
+            growth: step.effective_params(0.0) / step.host_params.max(1) as f64,
         };
-        let is_over = inputs.status == EpisodeStatus::Terminated;
+        let is_over = step.status == EpisodeStatus::Terminated;
         let RewardState {
             committed_accuracy,
             lent,
@@ -101,7 +95,7 @@ impl RewardMode for CommittedReward {
         let amounts = amounts(
             self,
             reached,
-            (inputs.max_steps, gamma, is_over),
+            (step.max_steps, step.gamma, is_over),
             committed_accuracy,
             lent,
         );

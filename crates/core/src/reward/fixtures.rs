@@ -66,6 +66,7 @@ impl Step {
         Self(RewardInputs {
             step,
             max_steps: 150,
+            gamma: GAMMA,
             accuracy: 53.0,
             loss: 1.5,
             host_params: 100_000,
@@ -197,7 +198,7 @@ pub fn compute(
     inputs: &RewardInputs,
     state: &mut RewardState,
 ) -> Result<RewardBreakdown, RewardError> {
-    RewardFunction::new(reward.mode(), GAMMA).compute(inputs, state)
+    reward.mode().compute(inputs, state)
 }
 
 pub fn pay(reward: &impl AsMode, inputs: &RewardInputs, state: &mut RewardState) -> RewardBreakdown {

@@ -159,6 +159,8 @@ pub struct RewardInputs {
     pub step: u32,
     /// Steps of an episode.
     pub max_steps: u32,
+    /// The learner's discount: shaping is neutral only if both use the same.
+    pub gamma: f64,
     /// The last step of the episode.
     pub is_final: bool,
     /// Whether the episode continues.

@@ -27,27 +27,21 @@ const POTENTIAL_WEIGHT: f64 = 0.1;
 const TERMINAL_WEIGHT: f64 = 1.0;
 
 impl RewardMode for LossReward {
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        _gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
+    fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
         let scale = self.preset.scale();
-        let loss = finite("the validation loss", inputs.committed_loss.unwrap_or(inputs.loss))?;
+        let loss = finite("the validation loss", step.committed_loss.unwrap_or(step.loss))?;
         let paid = *state.paid_loss.get_or_insert(loss);
         let change = ((loss - paid) / scale.typical_delta).clamp(-MAX_DELTA, MAX_DELTA);
         out.pay(Term::LossDelta, -DELTA_WEIGHT * change);
         let paid = paid + change * scale.typical_delta;
         state.paid_loss = Some(paid);
 
-        let growth = charged_params(inputs) / inputs.host_params.max(1) as f64;
+        let growth = charged_params(step) / step.host_params.max(1) as f64;
         let rent = (scale.rent_weight * growth.ln_1p()).min(MAX_RENT);
         out.pay(Term::ComputeRent, -rent);
-        out.pay(Term::AutoPrune, AUTO_PRUNE * f64::from(inputs.auto_pruned));
-        if inputs.is_final {
-            let committed = finite("the committed loss", inputs.committed_loss()?)?;
+        out.pay(Term::AutoPrune, AUTO_PRUNE * f64::from(step.auto_pruned));
+        if step.is_final {
+            let committed = finite("the committed loss", step.committed_loss()?)?;
             let rest = (committed - paid) / scale.typical_delta;
             out.pay(Term::LossSettlement, -DELTA_WEIGHT * rest);
             let reached = (scale.baseline - committed) / (scale.baseline - scale.target);

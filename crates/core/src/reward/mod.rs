@@ -1,7 +1,7 @@
 //! Rewards: one number per env and step, and the terms that it is the sum of.
 //!
 //! Before the action `capture_reward_inputs` looks at the seeds; after the tick `compute_reward` compares and pays, so
-//! that a reward belongs to what the command did, not to what it asked for. [`RewardFunction`] is pure: plain
+//! that a reward belongs to what the command did, not to what it asked for. What it pays is pure: plain
 //! [`RewardInputs`] in, a [`RewardBreakdown`] out, with a [`RewardState`] for what outlives a step. How it pays is a
 //! [`RewardMode`]: one file a mode, chosen by the scenario, or one of an application's own. Attribution,
 //! potentials, rent and warnings are summed over all slots; only the shaping of actions refers to the acted one.
@@ -43,7 +43,7 @@ pub use self::breakdown::{RewardBreakdown, Term};
 pub use self::committed::committed_of_parts;
 pub use self::episode::{EpisodeReward, RewardedStep, episode_rewards, round_rewards};
 pub use self::inputs::{EpisodeStatus, PARTS, RewardError, RewardInputs, SeedView, SlotInteraction, SlotStep};
-pub use self::mode::{RewardFunction, RewardMode, RewardModes, RewardTerm, RewardTerms};
+pub use self::mode::{RewardMode, RewardModes, RewardTerm, RewardTerms};
 pub use self::state::RewardState;
 use self::systems::{BeforeAction, capture_reward_inputs, compute_reward, forget_pruned_seeds, reset_rewards};
 pub use self::systems::{RewardHorizon, StepReward};

@@ -22,13 +22,7 @@ use crate::schema::{Registry, registry};
 /// struct Record;
 ///
 /// impl RewardMode for Record {
-///     fn pay(
-///         &self,
-///         step: &RewardInputs,
-///         _gamma: f64,
-///         state: &mut RewardState,
-///         out: &mut RewardBreakdown,
-///     ) -> Result<(), RewardError> {
+///     fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
 ///         let best = state.recall::<Option<f64>>()?.unwrap_or(step.accuracy);
 ///         out.pay(Term::Extension, (step.accuracy - best).max(0.0));
 ///         state.remember(&Some(best.max(step.accuracy)))
@@ -44,17 +38,11 @@ use crate::schema::{Registry, registry};
 /// `attribution`; what a mode cannot do without it says in its [`profile`](Self::profile), and a scenario that does not measure it
 /// is refused.
 pub trait RewardMode: Send + Sync {
-    /// Pays one env's step, but for the potential. `gamma` is the learner's discount.
+    /// Pays one env's step, but for the potential.
     ///
     /// # Errors
     /// What the mode needs was not measured.
-    fn pay(
-        &self,
-        step: &RewardInputs,
-        gamma: f64,
-        state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError>;
+    fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError>;
 
     /// What the scenario is held to; nothing unless the mode says it.
     fn profile(&self) -> RewardProfile {
@@ -101,52 +89,40 @@ impl KnownRewards for RewardModes {
     }
 }
 
-/// A reward mode with the discount of the learner.
-///
-/// ```
-/// # extern crate simic_core as simic_engine;
-/// use simic_engine::extend::{RewardConfig, RewardFunction};
-/// use simic_engine::prelude::{RewardInputs, RewardModes, RewardState, Term};
-///
-/// let (modes, config) = (RewardModes::default(), RewardConfig::default());
-/// let reward = RewardFunction::new(modes.of(&config)?, 0.995);
-/// let mut state = RewardState::default();
-///
-/// let nothing_happened = RewardInputs {
-///     step: 1,
-///     max_steps: 60,
-///     accuracy: 12.5,
-///     committed_accuracy: Some(12.5),
-///     host_params: 1000,
-///     ..RewardInputs::default()
-/// };
-/// let breakdown = reward.compute(&nothing_happened, &mut state)?;
-/// assert_eq!(breakdown.total(), 0.0);
-/// assert_eq!(breakdown.get(Term::LinearRent), 0.0);
-/// # Ok::<(), simic_engine::prelude::RewardError>(())
-/// ```
-#[derive(Clone)]
-pub struct RewardFunction {
-    mode: Arc<dyn RewardMode>,
-    gamma: f64,
-}
-
-impl RewardFunction {
-    /// `gamma` is the learner's discount: shaping is neutral only if both use the same.
-    pub const fn new(mode: Arc<dyn RewardMode>, gamma: f64) -> Self {
-        Self { mode, gamma }
-    }
-
+impl dyn RewardMode {
     /// The reward of one env's step, part by part; `state` moves on to the next step.
+    ///
+    /// ```
+    /// # extern crate simic_core as simic_engine;
+    /// use simic_engine::extend::RewardConfig;
+    /// use simic_engine::prelude::{RewardInputs, RewardModes, RewardState, Term};
+    ///
+    /// let reward = RewardModes::default().of(&RewardConfig::default())?;
+    /// let mut state = RewardState::default();
+    ///
+    /// let nothing_happened = RewardInputs {
+    ///     step: 1,
+    ///     max_steps: 60,
+    ///     gamma: 0.995,
+    ///     accuracy: 12.5,
+    ///     committed_accuracy: Some(12.5),
+    ///     host_params: 1000,
+    ///     ..RewardInputs::default()
+    /// };
+    /// let breakdown = reward.compute(&nothing_happened, &mut state)?;
+    /// assert_eq!(breakdown.total(), 0.0);
+    /// assert_eq!(breakdown.get(Term::LinearRent), 0.0);
+    /// # Ok::<(), simic_engine::prelude::RewardError>(())
+    /// ```
     ///
     /// # Errors
     /// An input or a result that is no number, a missing measurement, or a memory that cannot be read.
     pub fn compute(&self, inputs: &RewardInputs, state: &mut RewardState) -> Result<RewardBreakdown, RewardError> {
         inputs.check()?;
         let mut out = RewardBreakdown::default();
-        self.mode.pay(inputs, self.gamma, state, &mut out)?;
-        if let Some(weight) = self.mode.potential_weight() {
-            out.pay(Term::Pbrs, weight * shaping(inputs, self.gamma));
+        self.pay(inputs, state, &mut out)?;
+        if let Some(weight) = self.potential_weight() {
+            out.pay(Term::Pbrs, weight * shaping(inputs));
         }
         match out.total() {
             total if total.is_finite() => Ok(out),

@@ -47,13 +47,13 @@ fn of_seeds<'a>(seeds: impl Iterator<Item = &'a SeedView>) -> f64 {
 
 /// The shaping of a step, to be weighed: from before the action to what the next decision will see, which is 0 once the
 /// episode has terminated.
-pub(super) fn shaping(inputs: &RewardInputs, gamma: f64) -> f64 {
+pub(super) fn shaping(inputs: &RewardInputs) -> f64 {
     let before = of_seeds(inputs.before().map(|(_, seed)| seed));
     let after = match inputs.status {
         EpisodeStatus::Terminated => 0.0,
         EpisodeStatus::Running | EpisodeStatus::Truncated => of_seeds(inputs.after()),
     };
-    gamma * after - before
+    inputs.gamma * after - before
 }
 
 #[cfg(test)]

@@ -14,18 +14,12 @@ const PARAM_BUDGET: f64 = 500_000.0;
 
 /// Nothing until the end; then committed accuracy less the committed parameters' share of the budget.
 impl RewardMode for SparseReward {
-    fn pay(
-        &self,
-        inputs: &RewardInputs,
-        _gamma: f64,
-        _state: &mut RewardState,
-        out: &mut RewardBreakdown,
-    ) -> Result<(), RewardError> {
-        if !inputs.is_final {
+    fn pay(&self, step: &RewardInputs, _: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError> {
+        if !step.is_final {
             return Ok(());
         }
-        let accuracy = inputs.committed_accuracy()?;
-        let params: u64 = inputs.committed().map(|seed| seed.params).sum();
+        let accuracy = step.committed_accuracy()?;
+        let params: u64 = step.committed().map(|seed| seed.params).sum();
         let cost = PARAM_PENALTY_WEIGHT * params as f64 / PARAM_BUDGET;
         let outcome = (accuracy / 100.0 - cost).clamp(-1.0, 1.0);
         out.pay(Term::SparseOutcome, self.sparse_reward_scale * outcome);

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::breakdown::RewardBreakdown;
 use super::episode::{EpisodeReward, RewardedStep};
 use super::inputs::{EpisodeStatus, RewardInputs, SeedView, take_auto_pruned};
-use super::mode::{RewardFunction, RewardModes, RewardTerms};
+use super::mode::{RewardModes, RewardTerms};
 use super::state::RewardState;
 use crate::clock::RunClock;
 use crate::controller::{Chosen, CommandOutcome};
@@ -119,11 +119,11 @@ pub(crate) fn compute_reward(
     modes: Res<RewardModes>,
     terms: Res<RewardTerms>,
 ) -> Result<(), Failure> {
-    let function = RewardFunction::new(modes.of(&experiment.scenario.reward)?, horizon.gamma);
+    let mode = modes.of(&experiment.scenario.reward)?;
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         let Some(before) = env.before.0.take() else { continue };
         let inputs = reward_inputs(&mut env, before, &clock, experiment.task.max_steps, *horizon);
-        let mut breakdown = function.compute(&inputs, &mut env.state).in_env(env.id.index)?;
+        let mut breakdown = mode.compute(&inputs, &mut env.state).in_env(env.id.index)?;
         terms.pay(&inputs, &mut breakdown).in_env(env.id.index)?;
         for (index, slot) in env.slots.0.iter_mut().enumerate() {
             if let Some(seed) = &mut slot.record {
@@ -150,6 +150,7 @@ fn reward_inputs(
     RewardInputs {
         step: clock.step(),
         max_steps,
+        gamma: horizon.gamma,
         is_final,
         status: if is_final {
             horizon.last_step

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::growth::{AlphaCurveAction, AlphaSpeed, LifecycleCommand, LifecycleOp, SeedStage, SlotId};
 use crate::reward::inputs::{EpisodeStatus, RewardError, RewardInputs, SeedView, take_auto_pruned};
-use crate::reward::mode::{RewardFunction, RewardMode};
+use crate::reward::mode::RewardMode;
 use crate::reward::state::RewardState;
 use crate::reward::{EpisodeReward, RewardedStep};
 use crate::scenario::{RewardProfile, Scenario, TaskSpec};
@@ -115,7 +115,7 @@ impl Episode {
 /// One env in mid-episode.
 pub struct World<'a> {
     scenario: &'a Scenario,
-    function: RewardFunction,
+    mode: Arc<dyn RewardMode>,
     profile: RewardProfile,
     limits: Limits,
     max_steps: u32,
@@ -133,7 +133,7 @@ impl<'a> World<'a> {
         Self {
             scenario,
             profile: mode.profile(),
-            function: RewardFunction::new(mode, scenario.learner.gamma),
+            mode,
             limits: Limits::new(&scenario.lifecycle, &scenario.policy.masks, task.max_seeds),
             max_steps: task.max_steps,
             step: 0,
@@ -179,7 +179,7 @@ impl<'a> World<'a> {
         let mut committed = Vec::new();
         for _ in 0..self.max_steps {
             let (inputs, alone) = self.next_step(&script);
-            let breakdown = self.function.compute(&inputs, &mut self.state)?;
+            let breakdown = self.mode.compute(&inputs, &mut self.state)?;
             committed.push(alone);
             rewards.steps.push(RewardedStep::of(&inputs, breakdown));
         }
@@ -227,6 +227,7 @@ impl<'a> World<'a> {
         let inputs = RewardInputs {
             step: self.step,
             max_steps: self.max_steps,
+            gamma: self.scenario.learner.gamma,
             is_final,
             status: match is_final {
                 true => EpisodeStatus::Terminated,
