@@ -25,13 +25,8 @@ impl RecurrentCell for Gru {
     const STATES: usize = 1;
     const CUDNN_MODE: i64 = 3;
 
-    fn run(
-        x: &Tensor,
-        initial: &[Tensor],
-        weights: &[Tensor; 4],
-        batch_sizes: Option<&Tensor>,
-    ) -> (Tensor, Vec<Tensor>) {
-        let (y, h) = match batch_sizes {
+    fn run(x: &Tensor, initial: &[Tensor], weights: &[Tensor; 4], sizes: Option<&Tensor>) -> (Tensor, Vec<Tensor>) {
+        let (y, h) = match sizes {
             None => x.gru(&initial[0], weights, true, 1, 0.0, true, false, true),
             Some(sizes) => Tensor::gru_data(x, sizes, &initial[0], weights, true, 1, 0.0, true, false),
         };
@@ -67,12 +62,7 @@ impl Perceptron {
 }
 
 impl NetCore for Perceptron {
-    fn forward(
-        &self,
-        x: &Tensor,
-        _: &RecurrentState,
-        _: Option<&Packing>,
-    ) -> Result<(Tensor, RecurrentState), TchError> {
+    fn forward(&self, x: &Tensor, _: &RecurrentState, _: Option<&Packing>) -> Result<CoreOutput, TchError> {
         let x = self.0.iter().try_fold(x.shallow_clone(), |x, block| {
             let [first, second] = &block.linear;
             let hidden = second.forward(&first.forward(&x)?.f_relu()?)?;

@@ -20,7 +20,7 @@ pub use crate::growth::{LifecycleCommand, LifecycleOp, SeedStage};
 pub use crate::host::HostPlan;
 pub use crate::network::HostRegistry;
 pub use crate::nn::{Init, LayerNorm, Linear, Mode, ParamSet};
-pub use crate::policy::{NetCore, NetRegistry, Packing, RecurrentCell, RecurrentCore, RecurrentState};
+pub use crate::policy::{CoreOutput, NetCore, NetRegistry, Packing, RecurrentCell, RecurrentCore, RecurrentState};
 pub use crate::random::{Domain, Draw, RunRng};
 pub use crate::reward::{
     EpisodeReward, RewardBreakdown, RewardError, RewardInputs, RewardMode, RewardModes, RewardState, RewardTerms,

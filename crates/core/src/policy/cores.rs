@@ -11,6 +11,9 @@ use crate::nn::{Init, LayerNorm, ParamSet};
 use crate::scenario::NetConfig;
 use crate::torch::NoGrad;
 
+/// What comes out of a core for its features, and its state after them.
+pub type CoreOutput = (Tensor, RecurrentState);
+
 /// The core between the features of a `Network` and its heads: the part in which the networks differ.
 pub trait NetCore: Debug + Send {
     /// `[layers, rows, width]` of each tensor of state; a core without memory has none.
@@ -31,12 +34,7 @@ pub trait NetCore: Debug + Send {
     ///
     /// # Errors
     /// libtorch's.
-    fn forward(
-        &self,
-        x: &Tensor,
-        state: &RecurrentState,
-        packing: Option<&Packing>,
-    ) -> Result<(Tensor, RecurrentState), TchError>;
+    fn forward(&self, x: &Tensor, state: &RecurrentState, packing: Option<&Packing>) -> Result<CoreOutput, TchError>;
 }
 
 /// Makes a core for these sizes, `hidden_dim` wide, and adds its parameters to the set.
@@ -54,16 +52,11 @@ pub trait RecurrentCell: Debug + Send {
     const CUDNN_MODE: i64;
 
     /// Runs over `x` from `initial`, and gives the output and the state after it. `x` and the output: `[B, T, H]`, or `[steps, H]`
-    /// where `batch_sizes` of packed sequences are given ([`Packing::batch_sizes`]); `initial`: [`STATES`](Self::STATES) tensors
+    /// where the `sizes` of packed sequences are given ([`Packing::batch_sizes`]); `initial`: [`STATES`](Self::STATES) tensors
     /// `[1, B, H]`; `weights`: input and hidden `[gates·H, H]`, input bias and hidden bias `[gates·H]`. All are f32 or the kind of
     /// autocast, on the policy's device. libtorch runs in training mode throughout: cuDNN's backward needs it, and
     /// rollout and update must run the same kernels.
-    fn run(
-        x: &Tensor,
-        initial: &[Tensor],
-        weights: &[Tensor; 4],
-        batch_sizes: Option<&Tensor>,
-    ) -> (Tensor, Vec<Tensor>);
+    fn run(x: &Tensor, initial: &[Tensor], weights: &[Tensor; 4], sizes: Option<&Tensor>) -> (Tensor, Vec<Tensor>);
 
     /// Sets what is drawn by no law in the input bias `[gates·width]`, f32, of one of `layers` layers.
     ///
@@ -84,13 +77,8 @@ impl RecurrentCell for Lstm {
     const STATES: usize = 2;
     const CUDNN_MODE: i64 = 2;
 
-    fn run(
-        x: &Tensor,
-        initial: &[Tensor],
-        weights: &[Tensor; 4],
-        batch_sizes: Option<&Tensor>,
-    ) -> (Tensor, Vec<Tensor>) {
-        let (y, h, c) = match batch_sizes {
+    fn run(x: &Tensor, initial: &[Tensor], weights: &[Tensor; 4], sizes: Option<&Tensor>) -> (Tensor, Vec<Tensor>) {
+        let (y, h, c) = match sizes {
             None => x.lstm(initial, weights, true, 1, 0.0, true, false, true),
             Some(sizes) => Tensor::lstm_data(x, sizes, initial, weights, true, 1, 0.0, true, false),
         };
@@ -146,12 +134,7 @@ impl<C: RecurrentCell> NetCore for RecurrentCore<C> {
         })
     }
 
-    fn forward(
-        &self,
-        x: &Tensor,
-        state: &RecurrentState,
-        packing: Option<&Packing>,
-    ) -> Result<(Tensor, RecurrentState), TchError> {
+    fn forward(&self, x: &Tensor, state: &RecurrentState, packing: Option<&Packing>) -> Result<CoreOutput, TchError> {
         let state = packing.map_or_else(|| state.shallow_clone(), |packing| packing.pack_state(state));
         let sizes = packing.map(|packing| &packing.batch_sizes);
         let mut x = x.shallow_clone();

@@ -17,7 +17,7 @@ pub(crate) mod fixtures;
 
 pub(crate) use actor_critic::PolicyPrecision;
 pub use actor_critic::{ActorCritic, NetContext, NetOutput, NetSequence, NetSpec, PolicyInput};
-pub use cores::{Lstm, NetCore, RecurrentCell, RecurrentCore};
+pub use cores::{CoreOutput, Lstm, NetCore, RecurrentCell, RecurrentCore};
 pub use distribution::DecideMode;
 #[cfg(test)]
 pub(crate) use distribution::HeadTerms;

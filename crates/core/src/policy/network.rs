@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tch::{TchError, Tensor};
 
 use super::actor_critic::{ActorCritic, NetContext, NetOutput, NetSequence, NetSpec, PolicyInput};
-use super::cores::{BuildCore, Lstm, NetCore, RecurrentCore};
+use super::cores::{BuildCore, CoreOutput, Lstm, NetCore, RecurrentCore};
 use super::recurrent::Packing;
 use super::trainable::{ParamGroup, PolicyParams, RecurrentState};
 use super::window::WindowCore;
@@ -54,7 +54,7 @@ impl Trunk {
     }
 
     /// One step of `N` envs: `[N, H]` and the state after it.
-    pub fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<(Tensor, RecurrentState), TchError> {
+    pub fn step(&self, input: &PolicyInput, state: &RecurrentState) -> Result<CoreOutput, TchError> {
         let x = self
             .feature
             .forward(&self.frames(&input.observations, &input.blueprints))?;
@@ -66,7 +66,7 @@ impl Trunk {
     }
 
     /// Whole sequences: `[B, T, H]` and the state after each row's last step that is no padding.
-    pub fn sequence(&self, input: &NetSequence) -> Result<(Tensor, RecurrentState), TchError> {
+    pub fn sequence(&self, input: &NetSequence) -> Result<CoreOutput, TchError> {
         let frames = self.frames(input.observations, input.blueprints);
         let (steps, device) = (frames.size()[1], frames.device());
         let packing = self.has_memory.then(|| Packing::new(input.lengths, steps, device));

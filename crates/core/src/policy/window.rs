@@ -82,12 +82,7 @@ impl NetCore for WindowCore {
         vec![[WINDOW, rows, self.width], [WINDOW, rows, 1]]
     }
 
-    fn forward(
-        &self,
-        x: &Tensor,
-        state: &RecurrentState,
-        packing: Option<&Packing>,
-    ) -> Result<(Tensor, RecurrentState), TchError> {
+    fn forward(&self, x: &Tensor, state: &RecurrentState, packing: Option<&Packing>) -> Result<CoreOutput, TchError> {
         let x = packing.map_or_else(|| x.shallow_clone(), |packing| packing.unpack(x));
         let (rows, steps, _) = x.size3()?;
         let now = [
