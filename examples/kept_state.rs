@@ -28,7 +28,6 @@ fn forget(mut envs: Query<&mut Standstill>) {
 }
 
 fn register(app: &mut App) {
-    app.register_required_components::<EnvId, Standstill>();
     app.add_systems(RoundStart, forget);
     app.add_systems(Assess, measure.in_set(EngineSet::Observe));
     app.keep_in_rounds::<Standstill>("standstill");

@@ -52,7 +52,6 @@ pub fn register(app: &mut App) {
         "ten shades of gray",
         Arc::new(|_: &DataRequest| Ok::<_, Infallible>(shades(0))),
     );
-    app.register_required_components::<EnvId, Rises>();
     app.add_systems(StepEnd, count_rises.before(EngineSet::Record));
     app.keep_in_rounds::<Rises>("rises");
 }

@@ -62,13 +62,8 @@ impl Plugin for CheckpointPlugin {
             .add_work(RestoreRound, Work::EnterRound, inside::enter_round);
         for end in [StepEnd.intern(), RoundEnd.intern()] {
             // Systems that see anomalies come before it by their set: `Record` comes before `Checkpoint`.
-            app.add_systems(
-                end,
-                anomalies::answer_anomalies
-                    .in_set(Work::AnswerAnomalies)
-                    .ambiguous_with_all()
-                    .run_if(anomalies::has_onsets),
-            );
+            let (answer, if_any) = (anomalies::answer_anomalies, anomalies::has_onsets);
+            app.add_unordered_work(end, Work::AnswerAnomalies, answer, if_any);
         }
     }
 }

@@ -47,13 +47,10 @@ impl Plugin for ControllerPlugin {
         app.init_resource::<NetRegistry>();
         app.init_resource::<ObservationFeatures>();
         app.register_required_components::<EnvId, Observation>();
-        app.register_required_components::<EnvId, Signals>();
         app.register_required_components::<EnvId, SlotReports>();
         app.register_required_components::<EnvId, Masks>();
         app.register_required_components::<EnvId, Chosen>();
         app.register_required_components::<EnvId, CommandOutcome>();
-        app.register_required_components::<EnvId, Feedback>();
-        app.register_required_components::<EnvId, Tracker>();
         app.add_work(Startup, Work::BuildController, build_controller)
             .add_work(RoundStart, Work::BeginControllerEpisodes, begin_episodes)
             .add_work(Assess, Work::UpdateSignals, update_signals)

@@ -191,10 +191,7 @@ pub struct EnvPlugin;
 
 impl Plugin for EnvPlugin {
     fn build(&self, app: &mut App) {
-        app.register_required_components::<EnvId, TrainMetrics>();
-        app.register_required_components::<EnvId, ValMetrics>();
         app.register_required_components::<EnvId, GradReport>();
-        app.register_required_components::<EnvId, EpisodeStats>();
         app.register_required_components::<EnvId, StepStatus>();
         app.init_resource::<FallbackGuard>()
             .add_work(Startup, Work::SpawnEnvs, episode::spawn_envs)

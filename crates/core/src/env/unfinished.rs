@@ -1,6 +1,8 @@
 //! What lasts of an env from step to step, for checkpoints inside a round: plain components by themselves, hosts and seeds
 //! with their optimizers tensor by tensor.
 
+use std::borrow::BorrowMut;
+
 use bevy_app::App;
 use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
@@ -25,9 +27,9 @@ pub(crate) struct RoundKeepers(Vec<[Keeper; 2]>);
 type Keeper = SystemId<(), Result<(), Failure>>;
 
 /// Keeps state of applications in checkpoints inside a round.
-pub trait KeepInRounds {
-    /// Makes the value of `C` after a step part of checkpoints inside a round, under `name`. For plain data that the next step
-    /// reads before it overwrites it; for anything else see [`keep_in_rounds_by`](Self::keep_in_rounds_by).
+pub trait KeepInRounds: BorrowMut<App> {
+    /// Gives every env a `C`, and makes its value after a step part of checkpoints inside a round, under `name`. For plain data that
+    /// the next step reads before it overwrites it; for anything else see [`keep_in_rounds_by`](Self::keep_in_rounds_by).
     ///
     /// ```
     /// # extern crate simic_core as simic_engine;
@@ -47,27 +49,12 @@ pub trait KeepInRounds {
     ///
     /// # let mut app = App::new();
     /// # app.add_plugins(SchedulePlugin);
-    /// app.register_required_components::<EnvId, StepsAboveHalf>();
     /// app.add_systems(Assess, count.in_set(EngineSet::Observe));
     /// app.keep_in_rounds::<StepsAboveHalf>("steps_above_half");
     /// ```
     fn keep_in_rounds<C>(&mut self, name: &'static str) -> &mut Self
     where
-        C: Component<Mutability = Mutable> + Serialize + DeserializeOwned;
-
-    /// `save` puts something into the [`UnfinishedRound`] when a checkpoint inside a round is made, `restore` takes it back when the
-    /// run is resumed there.
-    fn keep_in_rounds_by<M, N>(
-        &mut self,
-        save: impl IntoSystem<(), Result<(), Failure>, M> + 'static,
-        restore: impl IntoSystem<(), Result<(), Failure>, N> + 'static,
-    ) -> &mut Self;
-}
-
-impl KeepInRounds for App {
-    fn keep_in_rounds<C>(&mut self, name: &'static str) -> &mut Self
-    where
-        C: Component<Mutability = Mutable> + Serialize + DeserializeOwned,
+        C: Component<Mutability = Mutable> + Default + Serialize + DeserializeOwned,
     {
         let save = move |envs: Query<(&EnvId, &C)>, mut round: ResMut<UnfinishedRound>| -> Result<(), Failure> {
             envs.iter()
@@ -79,20 +66,27 @@ impl KeepInRounds for App {
             }
             Ok(())
         };
+        let app: &mut App = self.borrow_mut();
+        app.register_required_components::<EnvId, C>();
         self.keep_in_rounds_by(save, restore)
     }
 
+    /// `save` puts something into the [`UnfinishedRound`] when a checkpoint inside a round is made, `restore` takes it back when the
+    /// run is resumed there.
     fn keep_in_rounds_by<M, N>(
         &mut self,
         save: impl IntoSystem<(), Result<(), Failure>, M> + 'static,
         restore: impl IntoSystem<(), Result<(), Failure>, N> + 'static,
     ) -> &mut Self {
-        let pair = [self.register_system(save), self.register_system(restore)];
-        self.init_resource::<RoundKeepers>();
-        self.world_mut().resource_mut::<RoundKeepers>().0.push(pair);
+        let app: &mut App = self.borrow_mut();
+        let pair = [app.register_system(save), app.register_system(restore)];
+        app.init_resource::<RoundKeepers>();
+        app.world_mut().resource_mut::<RoundKeepers>().0.push(pair);
         self
     }
 }
+
+impl KeepInRounds for App {}
 
 /// Everything that was registered goes into the [`UnfinishedRound`].
 pub(crate) fn keep_round(world: &mut World) -> Result<(), Failure> {

@@ -29,7 +29,6 @@ pub struct GovernorPlugin;
 
 impl Plugin for GovernorPlugin {
     fn build(&self, app: &mut App) {
-        app.register_required_components::<EnvId, Governor>();
         app.register_required_components::<EnvId, Snapshots>();
         app.register_required_components::<EnvId, RollbackVerdict>();
         app.add_work(RoundStart, Work::SnapshotInitial, systems::snapshot_initial)

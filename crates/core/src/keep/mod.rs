@@ -37,14 +37,7 @@ impl Plugin for KeepPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<KeptNetworks>()
             .add_work(Shutdown, Work::KeepNetworks, write_unsaved)
-            // Networks are read alone: a system that changes one says whether it comes before.
-            .add_systems(
-                RoundEnd,
-                keep_networks
-                    .in_set(Work::KeepNetworks)
-                    .ambiguous_with_all()
-                    .run_if(round_is_complete),
-            );
+            .add_unordered_work(RoundEnd, Work::KeepNetworks, keep_networks, round_is_complete);
     }
 }
 

@@ -76,14 +76,7 @@ impl Plugin for RecordPlugin {
             .add_work(RoundEnd, Work::RecordEpisodes, record_episodes)
             .add_work_if(RoundEnd, Work::RoundStats, round_stats, round_is_complete)
             .add_work(RoundEnd, Work::StopIfRecordFails, stop_if_record_fails)
-            // Metrics may read anything: a system that changes what one reads says whether it comes before.
-            .add_systems(
-                RoundEnd,
-                measure_round
-                    .in_set(Work::MeasureRound)
-                    .ambiguous_with_all()
-                    .run_if(round_is_complete),
-            )
+            .add_unordered_work(RoundEnd, Work::MeasureRound, measure_round, round_is_complete)
             .add_work_if(Shutdown, Work::KeepMemory, keep_memory, resource_exists::<RunDirectory>)
             .keep_in_rounds_by(save_record, restore_record);
     }

@@ -59,9 +59,7 @@ impl Plugin for RewardPlugin {
             .init_resource::<RewardModes>()
             .init_resource::<RewardTerms>();
         app.register_required_components::<EnvId, BeforeAction>();
-        app.register_required_components::<EnvId, RewardState>();
         app.register_required_components::<EnvId, StepReward>();
-        app.register_required_components::<EnvId, EpisodeReward>();
         app.add_work(RoundStart, Work::ResetRewards, reset_rewards)
             .add_work(Assess, Work::ForgetPrunedSeeds, forget_pruned_seeds)
             .add_work(Act, Work::CaptureRewardInputs, capture_reward_inputs)

@@ -1,8 +1,11 @@
 //! How systems take up their works, and what happens when one fails.
 
+use std::borrow::BorrowMut;
+
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
+use bevy_ecs::system::ScheduleSystem;
 
 use super::Work;
 use crate::clock::RunClock;
@@ -12,7 +15,7 @@ use crate::health::{Failure, RunHealth};
 ///
 /// A system returns nothing, or a `Result` with the error of its subject. A failure stops the run: it is noted in
 /// [`RunHealth`] with the work's [phase](Work::phase), the clock's position and, if the system named one, the env.
-pub trait AddWork {
+pub trait AddWork: BorrowMut<App> {
     /// `schedule` must list `work`.
     fn add_work<M, R: WorkResult>(
         &mut self,
@@ -30,21 +33,29 @@ pub trait AddWork {
         work: Work,
         system: impl IntoSystem<(), R, M>,
         condition: impl SystemCondition<C>,
-    ) -> &mut Self;
-}
+    ) -> &mut Self {
+        let system = system.pipe(record_failure_of(work)).with_first_name().in_set(work);
+        let app: &mut App = self.borrow_mut();
+        app.add_systems(schedule, system.run_if(condition));
+        self
+    }
 
-impl AddWork for App {
-    fn add_work_if<M, C, R: WorkResult>(
+    /// Work that may read anything, left out while `condition` is false: a system that changes what it reads says whether it comes
+    /// before.
+    fn add_unordered_work<M, C>(
         &mut self,
         schedule: impl ScheduleLabel,
         work: Work,
-        system: impl IntoSystem<(), R, M>,
+        system: impl IntoScheduleConfigs<ScheduleSystem, M>,
         condition: impl SystemCondition<C>,
     ) -> &mut Self {
-        let system = system.pipe(record_failure_of(work)).with_first_name().in_set(work);
-        self.add_systems(schedule, system.run_if(condition))
+        let app: &mut App = self.borrow_mut();
+        app.add_systems(schedule, system.in_set(work).ambiguous_with_all().run_if(condition));
+        self
     }
 }
+
+impl AddWork for App {}
 
 /// What a system that does [`Work`] may return.
 pub trait WorkResult: 'static {

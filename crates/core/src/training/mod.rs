@@ -32,7 +32,6 @@ impl Plugin for TrainingPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<BatchHooks>()
             .register_required_components::<EnvId, StepResult>()
-            .register_required_components::<EnvId, LastGrowth>()
             .register_required_components::<EnvId, EnvGraphs>();
         app.add_work(Startup, Work::ChoosePrecision, precision::choose_precision)
             .add_work(Startup, Work::EquipTraining, batches::equip_envs)

@@ -34,8 +34,7 @@ impl CollectorPlugin {
 impl Plugin for CollectorPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<ObserveAll>()
-            .register_required_components::<EnvId, EnvTrajectory>();
-        app.add_work(Act, Work::RecordTrajectories, record_steps)
+            .add_work(Act, Work::RecordTrajectories, record_steps)
             .add_work(StepEnd, Work::EndTrajectories, end_trajectories)
             .keep_in_rounds::<EnvTrajectory>("trajectory");
     }

@@ -17,7 +17,7 @@ pub(crate) mod test_part;
 
 use bevy_app::{App, Plugin};
 
-use crate::env::{EnvId, KeepInRounds};
+use crate::env::KeepInRounds;
 use crate::schedule::{AddWork, Assess, Batches, Startup, StepEnd, StepSync, Work};
 
 pub use assess::{Counterfactual, macs_of_training};
@@ -37,9 +37,6 @@ pub struct ValidationPlugin;
 
 impl Plugin for ValidationPlugin {
     fn build(&self, app: &mut App) {
-        app.register_required_components::<EnvId, ValPlan>();
-        app.register_required_components::<EnvId, Counterfactual>();
-        app.register_required_components::<EnvId, TestResult>();
         app.add_work(Startup, Work::EquipValidation, pass::equip_envs)
             .add_work(Batches, Work::ValidateBatches, pass::validate_batches)
             .add_work(StepSync, Work::WaitAll, assess::wait_all)
