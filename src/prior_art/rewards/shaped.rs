@@ -6,50 +6,6 @@ use super::costs;
 use super::memory::{Memory, remembering};
 use crate::prelude::*;
 
-/// Reward of committing a seed whose joint improvement was never measured.
-const UNMEASURED_COMMIT: f64 = -1.0;
-/// Reward of committing one of a harmful coalition, and per percentage point of the harm, up to a limit.
-const HARMFUL_COMMIT: f64 = -0.5;
-const HARM_RATE: f64 = 0.2;
-const HARM_LIMIT: f64 = 1.0;
-/// Further, if it is worth much by itself: the coalition would hold the host to ransom.
-const RANSOM_COMMIT: f64 = -0.3;
-/// A seed of a harmful coalition counts as ransomware above this contribution and below this joint improvement, percentage
-/// points.
-const RANSOM_FROM_CONTRIBUTION: f64 = 0.1;
-const RANSOM_BELOW_IMPROVEMENT: f64 = -0.2;
-/// Reward of committing a contributing seed, and further per percentage point that it contributes.
-const COMMIT_BONUS: f64 = 0.5;
-const COMMIT_RATE: f64 = 0.1;
-/// Reward of committing a seed that contributes too little.
-const WORTHLESS_COMMIT: f64 = -0.2;
-/// Scale of the completion bonus, and where it saturates.
-const COMPLETION_SCALE: f64 = 3.0;
-const COMPLETION_CEILING: f64 = 3.0;
-/// Steps of holding from which a commit earns its bonus in full.
-const FULL_HOLDING_STEPS: u32 = 5;
-/// Age below which every missing step is fined when a seed is pruned.
-const MIN_PRUNE_AGE: u32 = 5;
-/// Contribution below which a pruned seed has hurt, percentage points.
-const HURTING: f64 = -0.5;
-/// Reward of pruning a seed that hurts, one that hurts a little, and one that helps.
-const PRUNE_HURTING: f64 = 0.15;
-const PRUNE_HARMFUL: f64 = 0.1;
-const PRUNE_GOOD: f64 = -0.3;
-/// Penalty per percentage point of a pruned seed's contribution, and the limit in multiples of the base penalty.
-const PRUNE_CONTRIBUTION_RATE: f64 = 0.05;
-const PRUNE_PENALTY_LIMIT: f64 = 3.0;
-/// A warning starts at this and grows by that per step, up to a limit.
-const WARNING_BASE: f64 = 0.1;
-const WARNING_RATE: f64 = 0.05;
-const WARNING_LIMIT: f64 = 0.3;
-/// Most reward per step of seeds that help each other, and how fast it saturates, per percentage point.
-const SYNERGY_WEIGHT: f64 = 0.1;
-const SYNERGY_GAIN: f64 = 0.5;
-/// Most credit of one seed for having helped a committed one, how fast it saturates, and the most per commit.
-const HINDSIGHT_WEIGHT: f64 = 0.1;
-const HINDSIGHT_GAIN: f64 = 0.1;
-const HINDSIGHT_LIMIT: f64 = 0.2;
 /// Reward per percent of final accuracy with the committed seeds alone.
 const TERMINAL_WEIGHT: f64 = 0.05;
 
@@ -193,6 +149,10 @@ pub fn does_harm(inputs: &RewardInputs) -> bool {
     inputs.delta_cf.is_some_and(|delta| delta < 0.0)
 }
 
+/// Most reward per step of seeds that help each other, and how fast it saturates, per percentage point.
+const SYNERGY_WEIGHT: f64 = 0.1;
+const SYNERGY_GAIN: f64 = 0.5;
+
 fn synergy(value: &SeedValue, inputs: &RewardInputs) -> f64 {
     let interaction = inputs.slots[value.slot]
         .before
@@ -205,6 +165,11 @@ fn synergy(value: &SeedValue, inputs: &RewardInputs) -> f64 {
         0.0
     }
 }
+
+/// A warning starts at this and grows by that per step, up to a limit.
+const WARNING_BASE: f64 = 0.1;
+const WARNING_RATE: f64 = 0.05;
+const WARNING_LIMIT: f64 = 0.3;
 
 /// Against letting harmful seeds blend on, and against holding good ones for ever.
 fn pay_warnings(values: &[SeedValue], inputs: &RewardInputs, out: &mut RewardBreakdown) {
@@ -259,10 +224,34 @@ fn pay_commit(config: &ShapedReward, inputs: &RewardInputs, memory: &mut Memory,
     }
 }
 
+/// Steps of holding from which a commit earns its bonus in full.
+const FULL_HOLDING_STEPS: u32 = 5;
+
 /// Share of the bonus that a seed has earned by being held.
 pub fn legitimacy(steps_in_stage: u32) -> f64 {
     f64::from(steps_in_stage.min(FULL_HOLDING_STEPS)) / f64::from(FULL_HOLDING_STEPS)
 }
+
+/// Reward of committing a seed whose joint improvement was never measured.
+const UNMEASURED_COMMIT: f64 = -1.0;
+/// Reward of committing one of a harmful coalition, and per percentage point of the harm, up to a limit.
+const HARMFUL_COMMIT: f64 = -0.5;
+const HARM_RATE: f64 = 0.2;
+const HARM_LIMIT: f64 = 1.0;
+/// Further, if it is worth much by itself: the coalition would hold the host to ransom.
+const RANSOM_COMMIT: f64 = -0.3;
+/// A seed of a harmful coalition counts as ransomware above this contribution and below this joint improvement, percentage
+/// points.
+const RANSOM_FROM_CONTRIBUTION: f64 = 0.1;
+const RANSOM_BELOW_IMPROVEMENT: f64 = -0.2;
+/// Reward of committing a contributing seed, and further per percentage point that it contributes.
+const COMMIT_BONUS: f64 = 0.5;
+const COMMIT_RATE: f64 = 0.1;
+/// Reward of committing a seed that contributes too little.
+const WORTHLESS_COMMIT: f64 = -0.2;
+/// Scale of the completion bonus, and where it saturates.
+const COMPLETION_SCALE: f64 = 3.0;
+const COMPLETION_CEILING: f64 = 3.0;
 
 /// `(commit_shaping, completion_bonus)` of committing `seed`.
 fn commit_shaping(config: &ShapedReward, seed: &SeedView, inputs: &RewardInputs) -> (f64, f64) {
@@ -290,6 +279,11 @@ fn commit_shaping(config: &ShapedReward, seed: &SeedView, inputs: &RewardInputs)
     }
 }
 
+/// Most credit of one seed for having helped a committed one, how fast it saturates, and the most per commit.
+const HINDSIGHT_WEIGHT: f64 = 0.1;
+const HINDSIGHT_GAIN: f64 = 0.1;
+const HINDSIGHT_LIMIT: f64 = 0.2;
+
 /// Credit for the seeds that helped a committed one to grow, fading with the steps since.
 fn hindsight(inputs: &RewardInputs, seed: &SeedView, contribution: f64, memory: &Memory) -> f64 {
     let credit: f64 = memory
@@ -304,6 +298,18 @@ fn hindsight(inputs: &RewardInputs, seed: &SeedView, contribution: f64, memory: 
         .sum();
     credit.min(HINDSIGHT_LIMIT)
 }
+
+/// Age below which every missing step is fined when a seed is pruned.
+const MIN_PRUNE_AGE: u32 = 5;
+/// Contribution below which a pruned seed has hurt, percentage points.
+const HURTING: f64 = -0.5;
+/// Reward of pruning a seed that hurts, one that hurts a little, and one that helps.
+const PRUNE_HURTING: f64 = 0.15;
+const PRUNE_HARMFUL: f64 = 0.1;
+const PRUNE_GOOD: f64 = -0.3;
+/// Penalty per percentage point of a pruned seed's contribution, and the limit in multiples of the base penalty.
+const PRUNE_CONTRIBUTION_RATE: f64 = 0.05;
+const PRUNE_PENALTY_LIMIT: f64 = 3.0;
 
 /// Reward of removing `seed`; the first rule that applies.
 fn prune_shaping(seed: &SeedView) -> f64 {

@@ -59,15 +59,18 @@ pub fn equip_envs(
     Ok(())
 }
 
+/// An env with its batches and their sums.
+type FedEnv = (
+    &'static EnvId,
+    &'static StepStatus,
+    &'static mut EnvStream,
+    (&'static mut EnvFeed, &'static mut EnvAccumulators),
+);
+
 /// Order and augmentation of the whole step, one upload per env; batches that aren't on the device are asked for; sums back to
 /// zero. From here to `StepSync` nothing may wait for a device.
 pub fn fetch_batches(
-    mut envs: Query<(
-        &EnvId,
-        &StepStatus,
-        &mut EnvStream,
-        (&mut EnvFeed, &mut EnvAccumulators),
-    )>,
+    mut envs: Query<FedEnv>,
     clock: Res<RunClock>,
     experiment: Res<Experiment>,
     pool: Res<EnvPool>,
@@ -145,15 +148,7 @@ pub fn train_batches(
 }
 
 /// Reduces what the training batches left, on the device.
-pub fn reduce_sums(
-    mut envs: Query<(
-        &EnvId,
-        &StepStatus,
-        &mut EnvStream,
-        (&mut EnvFeed, &mut EnvAccumulators),
-    )>,
-    pool: Res<EnvPool>,
-) -> Result<(), Failure> {
+pub fn reduce_sums(mut envs: Query<FedEnv>, pool: Res<EnvPool>) -> Result<(), Failure> {
     pool.for_each_active(envs.iter_mut(), |_, stream, (mut feed, mut sums)| {
         let sums = sums.0.get();
         sums.finish_train(feed.0.get().step_labels())

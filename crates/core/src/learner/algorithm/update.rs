@@ -63,26 +63,9 @@ impl Update<'_> {
         recorded: &mut Option<RecordedSteps>,
         rng: &mut impl Draw,
     ) -> Result<UpdateMeasurements, LearnerError> {
-        let stream = recorded
-            .as_mut()
-            .map(|steps| steps.begin(self.batch.device()))
-            .transpose()?;
-        let measured = {
-            let _guard = stream.as_ref().map(Stream::enter).transpose()?;
-            self.optimise(policy, optimizer, recorded, rng)?
-        };
-        stream.as_ref().map_or(Ok(()), Stream::synchronize)?;
-        Ok(measured)
-    }
-
-    fn optimise(
-        &self,
-        policy: &dyn TrainablePolicy,
-        optimizer: &mut PolicyOptimizer,
-        recorded: &mut Option<RecordedSteps>,
-        rng: &mut impl Draw,
-    ) -> Result<UpdateMeasurements, LearnerError> {
         let device = self.batch.device();
+        let stream = recorded.as_mut().map(|steps| steps.begin(device)).transpose()?;
+        let guard = stream.as_ref().map(Stream::enter).transpose()?;
         optimizer.remember()?;
         optimizer.set_lr(self.schedules.lr)?;
         let zero = || catch(|| Tensor::zeros([0i64; 0], (Kind::Float, device)));
@@ -120,6 +103,8 @@ impl Update<'_> {
         }
         let mut measured = read_all(&steps, &optimizer.squares()?, self.reads)?;
         measured.fallbacks = fallbacks;
+        drop(guard);
+        stream.as_ref().map_or(Ok(()), Stream::synchronize)?;
         Ok(measured)
     }
 
