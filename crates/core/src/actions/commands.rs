@@ -1,10 +1,11 @@
 //! The way from head indices to commands and back.
 
 use super::error::PolicyError;
-use super::heads::{Head, HeadIndices};
+use super::heads::{Head, HeadIndices, relevant};
 use crate::growth::{
     AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleCommand, LifecycleOp, Tempo,
 };
+use crate::telemetry::{Choice, Num};
 
 /// The head indices of a command, placeholders filled in.
 ///
@@ -85,6 +86,21 @@ pub fn command_of(indices: &HeadIndices) -> Result<LifecycleCommand, PolicyError
         LifecycleOp::Commit => LifecycleCommand::Commit { slot },
         LifecycleOp::Advance => LifecycleCommand::Advance { slot },
     })
+}
+
+/// What a command chose with the heads that matter to it; `blueprint_name` turns its blueprint index into an id.
+pub fn choice_of(command: &LifecycleCommand, blueprint_name: impl Fn(usize) -> String) -> Choice {
+    let (op, indices) = (command.op(), indices_of(command));
+    let index = |head: Head| relevant(op, head).then_some(usize::from(indices[head as usize]));
+    let target = index(Head::AlphaTarget).and_then(AlphaTarget::from_code);
+    Choice {
+        blueprint: index(Head::Blueprint).map(blueprint_name),
+        style: index(Head::Style).and_then(GerminationStyle::from_code),
+        tempo: index(Head::Tempo).and_then(Tempo::from_code),
+        alpha_target: target.map(|target| Num(target.value())),
+        alpha_speed: index(Head::AlphaSpeed).and_then(AlphaSpeed::from_code),
+        alpha_curve: index(Head::AlphaCurve).and_then(AlphaCurveAction::from_code),
+    }
 }
 
 fn member<T>(head: Head, from_code: impl Fn(usize) -> Option<T>, index: usize) -> Result<T, PolicyError> {

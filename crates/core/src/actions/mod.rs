@@ -16,7 +16,7 @@ pub(crate) mod fixtures;
 
 pub use action_space::AllowedActions;
 pub use choices::Choices;
-pub use commands::{command_of, indices_of};
+pub use commands::{choice_of, command_of, indices_of};
 pub use decision::{ActionFeedback, Decision, Sample};
 pub use error::{DecisionPoint, PolicyError};
 pub use flat::flat_commands;

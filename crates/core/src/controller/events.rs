@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use bevy_ecs::query::QueryData;
 
 use super::systems::{Chosen, CommandOutcome, Masks};
-use crate::actions::{HEADS, Head, MaskSet, Sample, relevant};
+use crate::actions::{HEADS, Head, MaskSet, Sample, choice_of, relevant};
 use crate::growth::LifecycleOp;
 use crate::host::SlotLayout;
 use crate::seed::BlueprintRegistry;
-use crate::telemetry::{self, Choice, DecisionReward, EnvContext, Event, Num, PolicyReadout, refusal_code};
+use crate::telemetry::{self, DecisionReward, EnvContext, Event, Num, PolicyReadout, refusal_code};
 
 /// A decided env.
 #[derive(QueryData)]
@@ -37,7 +37,7 @@ impl DecidedEnvItem<'_, '_> {
             op: command.op(),
             slot: command.slot().and_then(|slot| Some(slots.slots().get(slot)?.slot)),
             blocked: reason.map(|reason| refusal_code(reason).into()),
-            choice: Choice::of(command, |index| blueprints.name_of(index).into()),
+            choice: choice_of(command, |index| blueprints.name_of(index).into()),
             policy: chosen.sample.as_ref().map(|sample| {
                 let forced = masks.forced_heads(&chosen.indices);
                 readout(sample, command.op(), masks, forced, value_of)

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::DecisionReward;
-use crate::growth::{
-    AlphaCurveAction, AlphaSpeed, FailureReason, GerminationStyle, LifecycleCommand, LifecycleOp, SlotId, Tempo,
-};
+use crate::growth::{AlphaCurveAction, AlphaSpeed, FailureReason, GerminationStyle, LifecycleOp, SlotId, Tempo};
 use crate::telemetry::encoding::{Num, by_name, by_name_if_any, by_names, is_default};
 
 /// The heads that matter to an operation; the others are left out.
@@ -31,48 +29,6 @@ pub struct Choice {
     /// Curve of a ramp.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name_if_any")]
     pub alpha_curve: Option<AlphaCurveAction>,
-}
-
-impl Choice {
-    /// What `command` chose; `blueprint_name` turns its blueprint index into an id.
-    pub fn of(command: &LifecycleCommand, blueprint_name: impl Fn(usize) -> String) -> Self {
-        match *command {
-            LifecycleCommand::Germinate {
-                blueprint,
-                style,
-                tempo,
-                target,
-                ..
-            } => Self {
-                blueprint: Some(blueprint_name(blueprint)),
-                style: Some(style),
-                tempo: Some(tempo),
-                alpha_target: Some(Num(target.value())),
-                ..Self::default()
-            },
-            LifecycleCommand::SetAlphaTarget {
-                style,
-                target,
-                speed,
-                curve,
-                ..
-            } => Self {
-                style: Some(style),
-                alpha_target: Some(Num(target.value())),
-                alpha_speed: Some(speed),
-                alpha_curve: Some(curve),
-                ..Self::default()
-            },
-            LifecycleCommand::Prune { speed, curve, .. } => Self {
-                alpha_speed: Some(speed),
-                alpha_curve: Some(curve),
-                ..Self::default()
-            },
-            LifecycleCommand::Wait | LifecycleCommand::Commit { .. } | LifecycleCommand::Advance { .. } => {
-                Self::default()
-            }
-        }
-    }
 }
 
 /// What a learned policy computed when it decided. Maps are keyed by head and hold those that mattered to the decision and

@@ -1,15 +1,15 @@
 use super::*;
+use crate::actions::choice_of;
 use crate::actions::fixtures::{BLUEPRINT_NAMES, commands, germination};
 use crate::controller::fixtures::Ground;
 use crate::growth::LifecycleOp;
-use crate::telemetry::Choice;
 
 fn recorded(command: &LifecycleCommand, ground: &Ground) -> telemetry::Decision {
     telemetry::Decision {
         op: command.op(),
         slot: command.slot().map(|slot| ground.slots[slot]),
         blocked: None,
-        choice: Choice::of(command, |index| BLUEPRINT_NAMES[index].into()),
+        choice: choice_of(command, |index| BLUEPRINT_NAMES[index].into()),
         policy: None,
         allowed: LifecycleOp::ALL.into(),
         reason: None,
