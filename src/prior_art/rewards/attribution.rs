@@ -3,24 +3,6 @@
 
 use crate::prelude::*;
 
-/// Contribution below which no ratio is looked at, percentage points.
-const RATIO_FROM_CONTRIBUTION: f64 = 1.0;
-/// Ratio penalty per multiple of the threshold by which the ratio exceeds it.
-const RATIO_PENALTY_RATE: f64 = 0.1;
-/// Contribution at which a seed without joint improvement is fined in full, percentage points.
-const FULL_FINE_CONTRIBUTION: f64 = 10.0;
-/// Joint improvement below which large contributions are fined at once, percentage points.
-const SAFE_IMPROVEMENT: f64 = 0.1;
-/// Contribution per joint improvement above which a seed is fined.
-const FINED_RATIO: f64 = 5.0;
-/// Most that a seed is fined for its ratio.
-const RATIO_PENALTY_LIMIT: f64 = 0.3;
-/// How fast credit fades when the seeds together do harm, per percentage point.
-const REGRESSION_STEEPNESS: f64 = 3.0;
-/// Keeps `exp` finite.
-const MAX_EXPONENT: f64 = 700.0;
-/// Bound of a seed's attribution per step.
-const ATTRIBUTION_CLIP: f64 = 10.0;
 /// Contribution from which a commit counts as contributing, percentage points.
 pub const CONTRIBUTING: f64 = 1.0;
 /// Weight of the potential-based shaping.
@@ -38,6 +20,11 @@ pub fn combine(p: f64, c: f64) -> f64 {
     }
 }
 
+/// How fast credit fades when the seeds together do harm, per percentage point.
+const REGRESSION_STEEPNESS: f64 = 3.0;
+/// Keeps `exp` finite.
+const MAX_EXPONENT: f64 = 700.0;
+
 /// Factor on positive attribution, by the joint improvement of all growing seeds: 1 where they help, towards 0 where
 /// they harm, continuous at 0.
 pub fn regression_discount(delta_cf: Option<f64>) -> f64 {
@@ -46,6 +33,19 @@ pub fn regression_discount(delta_cf: Option<f64>) -> f64 {
         _ => 1.0,
     }
 }
+
+/// Contribution below which no ratio is looked at, percentage points.
+const RATIO_FROM_CONTRIBUTION: f64 = 1.0;
+/// Ratio penalty per multiple of the threshold by which the ratio exceeds it.
+const RATIO_PENALTY_RATE: f64 = 0.1;
+/// Contribution at which a seed without joint improvement is fined in full, percentage points.
+const FULL_FINE_CONTRIBUTION: f64 = 10.0;
+/// Joint improvement below which large contributions are fined at once, percentage points.
+const SAFE_IMPROVEMENT: f64 = 0.1;
+/// Contribution per joint improvement above which a seed is fined.
+const FINED_RATIO: f64 = 5.0;
+/// Most that a seed is fined for its ratio.
+const RATIO_PENALTY_LIMIT: f64 = 0.3;
 
 /// Fine for a seed whose contribution `c` far exceeds what all seeds add together; at most 0.
 pub fn ratio_penalty(c: f64, delta_cf: Option<f64>) -> f64 {
@@ -85,6 +85,9 @@ pub struct SeedValue {
     /// Attribution `A` before the rules of the acted slot.
     pub attribution: f64,
 }
+
+/// Bound of a seed's attribution per step.
+const ATTRIBUTION_CLIP: f64 = 10.0;
 
 /// Clips a weighted contribution to the range of one step.
 pub fn weigh(weight: f64, points: f64) -> f64 {

@@ -2,37 +2,20 @@
 
 use crate::prelude::*;
 
-/// Host parameters that rent and shock are reckoned by at least: tiny hosts are not crushed.
-const LEAST_HOST_PARAMS: u64 = 200;
 /// Rent of an occupied slot as a share of the host's parameters.
 pub const SLOT_RENT_RATIO: f64 = 0.0039;
-/// Weight of the logarithmic rent on seed parameters, and the most of it per step.
-const RENT_WEIGHT: f64 = 0.5;
-const MAX_RENT: f64 = 1.5;
-/// Cost of a full parameter budget in linear rent, and the parameters that make it up.
-const LINEAR_RENT_WEIGHT: f64 = 0.1;
-const PARAM_BUDGET: f64 = 500_000.0;
-/// Cost per step of each seed beyond the free ones, and how many are free.
-const OCCUPANCY_COST: f64 = 0.01;
-const FREE_SLOTS: f64 = 1.0;
-/// Cost per step of each committed seed.
-const COMMITTED_COST: f64 = 0.002;
-/// Cost of moving alpha, per squared change and relative size of the seed, and the most of it per step.
-const ALPHA_SHOCK: f64 = 0.1958;
-const ALPHA_SHOCK_LIMIT: f64 = 1.0;
-/// Reward of what took effect.
-const GERMINATE: f64 = -0.15;
-const SET_ALPHA_TARGET: f64 = -0.005;
-const PRUNE: f64 = -0.005;
-const COMMIT: f64 = -0.01;
-const ADVANCE_FROM_TRAINING: f64 = -0.1;
-/// Reward per seed that the engine had to remove.
-const AUTO_PRUNE: f64 = -0.2;
+
+/// Host parameters that rent and shock are reckoned by at least: tiny hosts are not crushed.
+const LEAST_HOST_PARAMS: u64 = 200;
 
 /// Host parameters as rent and shock reckon by them.
 fn rented_host(inputs: &RewardInputs) -> f64 {
     inputs.host_params.max(LEAST_HOST_PARAMS) as f64
 }
+
+/// Weight of the logarithmic rent on seed parameters, and the most of it per step.
+const RENT_WEIGHT: f64 = 0.5;
+const MAX_RENT: f64 = 1.5;
 
 /// Grows with the logarithm of the network's growth; at most 0.
 pub fn compute_rent(inputs: &RewardInputs, effective: f64) -> f64 {
@@ -40,10 +23,18 @@ pub fn compute_rent(inputs: &RewardInputs, effective: f64) -> f64 {
     -(RENT_WEIGHT * growth.ln_1p()).min(MAX_RENT)
 }
 
+/// Cost of a full parameter budget in linear rent, and the parameters that make it up.
+const LINEAR_RENT_WEIGHT: f64 = 0.1;
+const PARAM_BUDGET: f64 = 500_000.0;
+
 /// Proportional to the share of a parameter budget; at most 0.
 pub fn linear_rent(effective: f64) -> f64 {
     -LINEAR_RENT_WEIGHT * effective / PARAM_BUDGET
 }
+
+/// Cost per step of each seed beyond the free ones, and how many are free.
+const OCCUPANCY_COST: f64 = 0.01;
+const FREE_SLOTS: f64 = 1.0;
 
 /// For each seed beyond the free ones, growing or committed.
 pub fn occupancy_rent(inputs: &RewardInputs) -> f64 {
@@ -52,10 +43,17 @@ pub fn occupancy_rent(inputs: &RewardInputs) -> f64 {
     -OCCUPANCY_COST * (occupied - FREE_SLOTS).max(0.0)
 }
 
+/// Cost per step of each committed seed.
+const COMMITTED_COST: f64 = 0.002;
+
 /// For each committed seed.
 pub fn committed_rent(inputs: &RewardInputs) -> f64 {
     -COMMITTED_COST * inputs.committed().count() as f64
 }
+
+/// Cost of moving alpha, per squared change and relative size of the seed, and the most of it per step.
+const ALPHA_SHOCK: f64 = 0.1958;
+const ALPHA_SHOCK_LIMIT: f64 = 1.0;
 
 /// For moving alpha, by the square: a seed that vanishes counts once, one that is planted does not.
 pub fn alpha_shock(inputs: &RewardInputs) -> f64 {
@@ -71,6 +69,13 @@ pub fn alpha_shock(inputs: &RewardInputs) -> f64 {
     -(ALPHA_SHOCK * moved / rented_host(inputs)).min(ALPHA_SHOCK_LIMIT)
 }
 
+/// Reward of what took effect.
+const GERMINATE: f64 = -0.15;
+const SET_ALPHA_TARGET: f64 = -0.005;
+const PRUNE: f64 = -0.005;
+const COMMIT: f64 = -0.01;
+const ADVANCE_FROM_TRAINING: f64 = -0.1;
+
 /// For acting at all.
 pub fn intervention(inputs: &RewardInputs) -> f64 {
     match inputs.op {
@@ -85,6 +90,9 @@ pub fn intervention(inputs: &RewardInputs) -> f64 {
         },
     }
 }
+
+/// Reward per seed that the engine had to remove.
+const AUTO_PRUNE: f64 = -0.2;
 
 /// For seeds that the engine removed since the last reward.
 pub fn auto_prune(inputs: &RewardInputs) -> f64 {

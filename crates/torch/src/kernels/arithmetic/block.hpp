@@ -253,13 +253,12 @@ void block_backward(const ConvShape& shape, const float* x, const float* z, cons
   double* products = scratch.take_doubles(channels);
   zero(sums, channels);
   zero(products, channels);
-  float *scales = nullptr, *shifts = nullptr, *means = nullptr;
-  if (!pooled) {
-    scales = scratch.take(period), shifts = scratch.take(period), means = scratch.take(period);
-    repeat(scale, channels, period, scales);
-    repeat(shift, channels, period, shifts);
-    repeat(mean, channels, period, means);
-  }
+  const auto by_period = [&](const float* values) INLINE_LAMBDA {
+    float* to = pooled ? nullptr : scratch.take(period);
+    if (to != nullptr) repeat(values, channels, period, to);
+    return to;
+  };
+  float *scales = by_period(scale), *shifts = by_period(shift), *means = by_period(mean);
   const auto normalised = [&](const float* values, int64_t at, int64_t offset, int n) INLINE_LAMBDA {
     return Flat::fma(Flat::load_at_most(values + at, n), Flat::load(scales + offset), Flat::load(shifts + offset));
   };
@@ -307,13 +306,7 @@ void block_backward(const ConvShape& shape, const float* x, const float* z, cons
     beta_grad[ch] = static_cast<float>(sums[ch]);
   }
   if (weight_grad == nullptr && x_grad == nullptr) return;
-  float *as = nullptr, *bs = nullptr, *cs = nullptr;
-  if (!pooled) {
-    as = scratch.take(period), bs = scratch.take(period), cs = scratch.take(period);
-    repeat(a, channels, period, as);
-    repeat(b, channels, period, bs);
-    repeat(c, channels, period, cs);
-  }
+  float *as = by_period(a), *bs = by_period(b), *cs = by_period(c);
 
   const Padded in = shape.stride > 1 ? pad(shape, s.inputs, images, 1, scratch) : unfilled(shape, s.inputs);
   ConvShape bordered = s;
