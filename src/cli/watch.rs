@@ -24,7 +24,7 @@ use crate::engine::Engine;
 use crate::record::{ListedState, RunEntry};
 use crate::report::{Feed, Panel, View, draw};
 use crate::run::{Command, StopRequest, StopSignal, send_command};
-use crate::telemetry::{Event, RunFinished, RunInfo, Sink, SinkError, Sinks};
+use crate::telemetry::{Event, RunFinished, RunInfo, RunState, Sink, SinkError, Sinks};
 use crate::torch::is_catching;
 
 /// In raw mode it is a character like others.
@@ -298,7 +298,7 @@ impl Watcher {
         }
         self.asked = Some(Instant::now());
         let state = RunEntry::read(self.feed.folder()).state;
-        self.is_paused = state == ListedState::Paused;
+        self.is_paused = state == ListedState::Told(RunState::Paused);
         let standing = match &self.replay {
             Some(replay) => format!("replay, {} events a tick", SPEEDS[replay.speed]),
             None => state.name().into(),

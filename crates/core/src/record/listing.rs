@@ -20,21 +20,16 @@ const SILENCE_MS: i64 = 60_000;
 /// State of a run, as seen from outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "those of `RunState`")]
 pub enum ListedState {
-    Starting,
-    Running,
-    Paused,
-    Stopping,
-    Completed,
-    Interrupted,
-    Failed,
     /// It says that it plays, but no process has claimed it; on a file system without locks: its heartbeat is old and its
     /// process is gone.
     Stale,
     /// Its folder does not say.
     #[default]
     Unreadable,
+    /// What a run says of itself.
+    #[serde(untagged)]
+    Told(RunState),
 }
 
 impl ListedState {
@@ -44,39 +39,31 @@ impl ListedState {
         let is_gone = is_claimed.map_or_else(|| silence > SILENCE_MS && !is_alive(status.pid), |claimed| !claimed);
         match status.state {
             _ if is_gone => Self::Stale,
-            RunState::Starting => Self::Starting,
-            RunState::Stopping | RunState::Completed | RunState::Interrupted | RunState::Failed => Self::Stopping,
-            RunState::Running => Self::Running,
-            RunState::Paused => Self::Paused,
+            RunState::Completed | RunState::Interrupted | RunState::Failed => Self::Told(RunState::Stopping),
+            state => Self::Told(state),
         }
     }
 
     const fn of_end(state: RunState) -> Self {
         match state {
-            RunState::Completed => Self::Completed,
-            RunState::Interrupted => Self::Interrupted,
-            _ => Self::Failed,
+            RunState::Completed | RunState::Interrupted => Self::Told(state),
+            _ => Self::Told(RunState::Failed),
         }
     }
 
     /// As in JSON.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Stopping => "stopping",
-            Self::Completed => "completed",
-            Self::Interrupted => "interrupted",
-            Self::Failed => "failed",
             Self::Stale => "stale",
             Self::Unreadable => "unreadable",
+            Self::Told(state) => state.name(),
         }
     }
 
     /// Whether a process says that it plays the run.
     pub const fn is_played(self) -> bool {
-        matches!(self, Self::Starting | Self::Running | Self::Paused | Self::Stopping)
+        use RunState::*;
+        matches!(self, Self::Told(Starting | Running | Paused | Stopping))
     }
 }
 
@@ -154,7 +141,7 @@ impl RunEntry {
             (Some(run), _) => entry.state = ListedState::of_end(run.status),
             // It could not begin, or its end could not be recorded: only this says why.
             (None, Ok(status)) if status.state == RunState::Failed && is_claimed != Some(true) => {
-                entry.state = ListedState::Failed;
+                entry.state = ListedState::Told(RunState::Failed);
             }
             (None, Ok(status)) => entry.state = ListedState::of(status, is_claimed, now),
             (None, Err(_)) if has_record && is_claimed == Some(false) => entry.state = ListedState::Stale,

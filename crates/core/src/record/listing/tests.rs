@@ -1,3 +1,4 @@
+use super::ListedState::Told;
 use super::*;
 use crate::telemetry::{Event, examples};
 
@@ -24,7 +25,10 @@ fn a_run_without_an_end_is_stale_if_no_process_has_claimed_it() {
     let silent = |seconds| status(RunState::Running, seconds, NO_PROCESS);
 
     assert_eq!(ListedState::of(&silent(0), Some(false), NOW), ListedState::Stale);
-    assert_eq!(ListedState::of(&silent(100_000), Some(true), NOW), ListedState::Running);
+    assert_eq!(
+        ListedState::of(&silent(100_000), Some(true), NOW),
+        Told(RunState::Running)
+    );
 }
 
 #[test]
@@ -32,9 +36,9 @@ fn without_locks_a_run_is_stale_if_it_is_silent_and_its_process_gone() {
     let of = |silent_for_s, pid| ListedState::of(&status(RunState::Starting, silent_for_s, pid), None, NOW);
 
     assert_eq!(of(61, NO_PROCESS), ListedState::Stale);
-    assert_eq!(of(59, NO_PROCESS), ListedState::Starting);
+    assert_eq!(of(59, NO_PROCESS), Told(RunState::Starting));
     if cfg!(target_os = "linux") {
-        assert_eq!(of(100_000, std::process::id()), ListedState::Starting);
+        assert_eq!(of(100_000, std::process::id()), Told(RunState::Starting));
     }
 }
 
@@ -69,7 +73,10 @@ fn runs_are_listed_by_age_with_what_is_wrong_with_them() {
     };
     let problem = |run: &RunEntry| run.problem.clone().unwrap();
     assert!(problem(broken).starts_with("its manifest.json cannot be read: "));
-    assert_eq!((broken.state, new.state), (ListedState::Failed, ListedState::Completed));
+    assert_eq!(
+        (broken.state, new.state),
+        (Told(RunState::Failed), Told(RunState::Completed))
+    );
     assert_eq!(new.problem, None);
     assert_eq!(old.state, ListedState::Stale);
     assert_eq!((old.rounds, old.n_rounds), (Some(2), Some(8)));
