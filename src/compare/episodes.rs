@@ -13,8 +13,7 @@ use crate::clock::RunClock;
 use crate::controller::{ActiveController, SavedFolder};
 use crate::engine::{Engine, Extension};
 use crate::env::{
-    Decisions, EnvId, EpisodeStats, Experiment, HostParams, InitialSeeds, LoadedData, SeedOrder, SeedSlots,
-    round_is_complete, standing_seeds,
+    Decisions, EnvId, EpisodeStats, Experiment, InitialSeeds, LoadedData, SeedOrder, round_is_complete, standing_seeds,
 };
 use crate::health::{EngineError, Failure, Position};
 use crate::keep::KeptNetworks;
@@ -24,9 +23,8 @@ use crate::reward::{EpisodeReward, RewardHorizon};
 use crate::run::{DriverStep, StopSignal};
 use crate::scenario::InitialTopology;
 use crate::schedule::{AddWork, RoundEnd, Startup, Work};
-use crate::seed::Growth;
 use crate::telemetry::{BigInteger, EpisodeCompute};
-use crate::validation::{Counterfactual, TestResult, ValPlan};
+use crate::validation::{MeasuredNetwork, TestResult};
 
 /// Who decides.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
@@ -247,10 +245,7 @@ struct EndedEpisode {
     stats: &'static EpisodeStats,
     reward: &'static EpisodeReward,
     test: &'static TestResult,
-    host: &'static HostParams,
-    slots: &'static SeedSlots,
-    plan: &'static ValPlan,
-    counterfactual: &'static Counterfactual,
+    network: MeasuredNetwork,
 }
 
 fn note_outcomes(
@@ -262,8 +257,7 @@ fn note_outcomes(
     for env in &envs {
         let shown = env.stats.last_val;
         let accuracy = shown.map(|shown| shown.accuracy_percent);
-        let seeds = env.slots.records().flatten().map(|seed| (seed.stage, seed.params()));
-        let committed = |whole| env.counterfactual.committed_accuracy(env.plan, env.slots, whole);
+        let committed = |whole| env.network.committed_accuracy(whole);
         let outcome = EpisodeOutcome {
             seed: BigInteger(experiment.scenario.run.seed),
             round: clock.round(),
@@ -275,12 +269,12 @@ fn note_outcomes(
             test_loss: env.test.0.map(|(_, loss)| loss).filter(|loss| loss.is_finite()),
             rent: Some(env.reward.mean_rent()),
             reward: env.reward.total(),
-            param_ratio: Growth::of(env.host.0, seeds).parameter_ratio(),
+            param_ratio: env.network.growth().parameter_ratio(),
             rollbacks: env.stats.rollbacks,
             compute: Some(env.stats.compute),
             decisions: Some(env.stats.decisions.clone()),
         };
-        outcomes.0.push((outcome, standing_seeds(env.slots)));
+        outcomes.0.push((outcome, standing_seeds(env.network.slots)));
     }
 }
 

@@ -20,15 +20,15 @@ use crate::controller::{
     TrainingSignals,
 };
 use crate::engine::SetupError;
-use crate::env::{EnvId, EpisodeStats, Experiment, HostParams, SeedSlots, StepStatus};
+use crate::env::{EnvId, EpisodeStats, Experiment, StepStatus};
 use crate::growth::LifecycleCommand;
 use crate::health::{EngineError, RunHealth};
 use crate::prelude::App;
 use crate::reward::{EpisodeReward, EpisodeStatus, RewardHorizon, StepReward};
 use crate::schedule::{Decide, EngineSet, StepEnd, Work};
-use crate::seed::{BlueprintRegistry, Growth};
+use crate::seed::BlueprintRegistry;
 use crate::telemetry::{EpisodeEnd, Num};
-use crate::validation::{Counterfactual, TestResult, ValPlan};
+use crate::validation::{MeasuredNetwork, TestResult};
 
 /// The client of the engine, and what it has not been told yet.
 #[derive(Resource)]
@@ -110,13 +110,10 @@ pub struct ServedEnv {
     feedback: &'static Feedback,
     observation: &'static Observation,
     masks: &'static Masks,
-    slots: &'static SeedSlots,
-    host: &'static HostParams,
+    network: MeasuredNetwork,
     stats: &'static EpisodeStats,
     reward: &'static StepReward,
     paid: &'static EpisodeReward,
-    plan: &'static ValPlan,
-    counterfactual: &'static Counterfactual,
     test: &'static TestResult,
 }
 
@@ -126,10 +123,9 @@ impl ServedEnvItem<'_, '_> {
     }
 
     fn episode(&self) -> Episode {
-        let seeds = self.slots.records().flatten();
-        let growth = Growth::of(self.host.0, seeds.map(|seed| (seed.stage, seed.params())));
+        let growth = self.network.growth();
         let accuracy = self.stats.last_val.map(|val| val.accuracy_percent);
-        let committed = |accuracy| self.counterfactual.committed_accuracy(self.plan, self.slots, accuracy);
+        let committed = |accuracy| self.network.committed_accuracy(accuracy);
         let end = self.stats.end.as_ref();
         Episode {
             total: self.paid.total(),
@@ -160,6 +156,7 @@ impl Sight<'_> {
     /// The env as it is now, with the signals of its last measured step.
     fn look(&self, env: &ServedEnvItem) -> Result<Observation, PolicyError> {
         let reports = env
+            .network
             .slots
             .reports(&self.blueprints, &self.experiment.scenario.lifecycle.gates);
         // Before its first measurement an env has the signals of its last episode.

@@ -11,8 +11,8 @@ use super::{Build, RunDirectory};
 use crate::clock::RunClock;
 use crate::controller::{DecidedEnv, SlotReports};
 use crate::env::{
-    EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, HostParams, KeepInRounds, LoadedData, SeedSlots,
-    StepStatus, TrainMetrics, ValMetrics, round_is_complete,
+    EnvId, EpisodeEnding, EpisodeStats, Experiment, GradReport, KeepInRounds, LoadedData, StepStatus, TrainMetrics,
+    ValMetrics, round_is_complete,
 };
 use crate::files::counted;
 use crate::governor::Governor;
@@ -23,7 +23,7 @@ use crate::reward::{EpisodeReward, RewardHorizon, StepReward, episode_rewards, r
 use crate::run::{CommandInbox, take_command};
 use crate::scenario::GateConfig;
 use crate::schedule::{AddWork, Paused, RoundEnd, RoundStart, Shutdown, Startup, StepEnd, Work};
-use crate::seed::{BlueprintRegistry, Growth};
+use crate::seed::BlueprintRegistry;
 use crate::telemetry::statistics::{MIN_RISE, Plateau};
 use crate::telemetry::{
     self as events, EnvContext, EpisodeEnd, EpisodeFinished, Event, Fallbacks, GovernorCounts, GrowthCounts,
@@ -33,7 +33,7 @@ use crate::telemetry::{
 use crate::telemetry::{MeasuredRound, measure_round};
 use crate::torch::{self, device_of};
 use crate::unfinished::UnfinishedRound;
-use crate::validation::{Counterfactual, TestResult, ValPlan};
+use crate::validation::{MeasuredNetwork, TestResult};
 
 /// In a checkpoint inside a round.
 const TAKEN: &str = "taken";
@@ -117,12 +117,9 @@ pub struct RecordedEnv {
     val: &'static ValMetrics,
     gradients: &'static GradReport,
     stats: &'static EpisodeStats,
-    slots: &'static SeedSlots,
-    host: &'static HostParams,
+    network: MeasuredNetwork,
     reports: &'static SlotReports,
     decided: DecidedEnv,
-    plan: &'static ValPlan,
-    counterfactual: &'static Counterfactual,
     test: &'static TestResult,
     reward: Option<&'static StepReward>,
     episode_reward: Option<&'static EpisodeReward>,
@@ -156,7 +153,8 @@ pub(crate) fn emit_step(
             .decided
             .event(context, layout, &record.blueprints, |value| units.raw(value), paid);
         record.outbox.extend(decision);
-        let measured = env.counterfactual.events(env.plan, record.clock.is_last_step());
+        let network = &env.network;
+        let measured = network.counterfactual.events(network.plan, record.clock.is_last_step());
         record
             .outbox
             .extend(measured.map(|payload| Event::env(context, payload)));
@@ -164,20 +162,15 @@ pub(crate) fn emit_step(
     record.flush();
 }
 
-fn growth(host: &HostParams, slots: &SeedSlots) -> Growth {
-    let seeds = slots.records().flatten();
-    Growth::of(host.0, seeds.map(|seed| (seed.stage, seed.params())))
-}
-
 fn env_step(
     env: &RecordedEnvItem,
     step: u32,
     (blueprints, gates): (&BlueprintRegistry, &GateConfig),
 ) -> events::EnvStep {
-    let growth = growth(env.host, env.slots);
+    let growth = env.network.growth();
     let seeds = match env.step_status {
         // The step's reports were skipped with everything else.
-        StepStatus::RolledBack => &env.slots.reports(blueprints, gates),
+        StepStatus::RolledBack => &env.network.slots.reports(blueprints, gates),
         _ => &env.reports.0,
     };
     events::EnvStep {
@@ -206,7 +199,7 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnv>, mut phases: ResMut<Phase
     phases.enter(Phase::Record);
     let success = record.experiment.task.success_accuracy;
     for env in &envs {
-        let growth = growth(env.host, env.slots);
+        let growth = env.network.growth();
         let shown = env.stats.last_val.unwrap_or(UNMEASURED);
         let final_accuracy = shown.accuracy_percent;
         let end = env.stats.end.unwrap_or(EpisodeEnding {
@@ -216,8 +209,8 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnv>, mut phases: ResMut<Phase
         let payload = EpisodeFinished {
             final_accuracy: Num(final_accuracy),
             committed_accuracy: env
-                .counterfactual
-                .committed_accuracy(env.plan, env.slots, final_accuracy)
+                .network
+                .committed_accuracy(final_accuracy)
                 .filter(|accuracy| accuracy.is_finite())
                 .map(Num),
             final_loss: Num(shown.loss),

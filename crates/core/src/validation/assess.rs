@@ -11,12 +11,13 @@ use super::pass::{MAIN, ValPlan};
 use super::plan::AttributionPlan;
 use crate::data::FeedArithmetic;
 use crate::env::{
-    EnvId, EnvStream, EpisodeStats, Experiment, HostModel, LoadedData, SeedSlots, Slot, StepStatus, ValMetrics,
+    EnvId, EnvStream, EpisodeStats, Experiment, HostModel, HostParams, LoadedData, SeedSlots, Slot, StepStatus,
+    ValMetrics,
 };
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::host::OpCost;
-use crate::seed::{Isolation, SeedRecord};
+use crate::seed::{Growth, Isolation, SeedRecord};
 use crate::telemetry::{CoalitionRow, CounterfactualMatrix, Payload};
 use crate::torch::{HostSyncCounter, read_f64};
 use crate::training::{EnvAccumulators, StepResult, training_slots};
@@ -112,6 +113,32 @@ pub struct Counterfactual {
     pub matrix: Option<CounterfactualMatrix>,
     /// What follows from it.
     pub attribution: Option<Attribution>,
+}
+
+/// An env's host and seeds, and what was measured of them.
+#[derive(QueryData)]
+pub struct MeasuredNetwork {
+    /// The host's size.
+    pub host: &'static HostParams,
+    /// The seeds as they are now.
+    pub slots: &'static SeedSlots,
+    /// Which configurations were measured.
+    pub plan: &'static ValPlan,
+    /// What they reached.
+    pub counterfactual: &'static Counterfactual,
+}
+
+impl MeasuredNetworkItem<'_, '_> {
+    /// How large host and seeds are.
+    pub fn growth(&self) -> Growth {
+        let seeds = self.slots.records().flatten();
+        Growth::of(self.host.0, seeds.map(|seed| (seed.stage, seed.params())))
+    }
+
+    /// [`Counterfactual::committed_accuracy`].
+    pub fn committed_accuracy(&self, whole: f64) -> Option<f64> {
+        self.counterfactual.committed_accuracy(self.plan, self.slots, whole)
+    }
 }
 
 impl Counterfactual {

@@ -20,7 +20,7 @@ use bevy_app::{App, Plugin};
 use crate::env::KeepInRounds;
 use crate::schedule::{AddWork, Assess, Batches, Startup, StepEnd, StepSync, Work};
 
-pub use assess::{Counterfactual, macs_of_training};
+pub use assess::{Counterfactual, MeasuredNetwork, macs_of_training};
 pub use attribution::{Attribution, PlayerAttribution, Synergy};
 pub use changes::LastMeasured;
 pub use coalition::coalition_forward;

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::clock::RunClock;
-use crate::env::{EnvId, Experiment, HostParams, SeedSlots, StepStatus, TrainMetrics, ValMetrics};
+use crate::env::{EnvId, Experiment, StepStatus, TrainMetrics, ValMetrics};
 use crate::health::{Failure, InEnv};
 use crate::telemetry::{Event, HostStabilized, Num, TelemetryOutbox};
-use crate::validation::{Counterfactual, ValPlan};
+use crate::validation::MeasuredNetwork;
 
 /// Losses and accuracies that an observation shows.
 pub const SHOWN_HISTORY: usize = 5;
@@ -182,10 +182,7 @@ pub(crate) struct SignallingEnv {
     status: &'static StepStatus,
     train: &'static TrainMetrics,
     val: &'static ValMetrics,
-    host: &'static HostParams,
-    slots: &'static SeedSlots,
-    plan: &'static ValPlan,
-    counterfactual: &'static Counterfactual,
+    network: MeasuredNetwork,
     tracker: &'static mut Tracker,
     signals: &'static mut Signals,
 }
@@ -202,11 +199,9 @@ pub(crate) fn update_signals(
         }
         let (id, val) = (env.id, env.val);
         let mut signals = env.tracker.0.update(clock.step(), env.train, val).in_env(id.index)?;
-        let committed = env
-            .counterfactual
-            .committed_accuracy(env.plan, env.slots, signals.val_accuracy);
+        let committed = env.network.committed_accuracy(signals.val_accuracy);
         signals.committed_accuracy = committed.unwrap_or(signals.val_accuracy);
-        signals.host_params = env.host.0;
+        signals.host_params = env.network.host.0;
         env.signals.0 = signals;
         if env.signals.0.just_stabilized {
             outbox.push(Event::env(
