@@ -32,6 +32,7 @@ MEASURED = ("_ms", "_s", "_per_s", "_per_hour", "_bytes", "dropped_events")
 # Of a table of trials: times, the build, and names made of the hash of the scenario.
 OF_A_PLAY = ("seconds", "run", "trial", "id", "engine", "commit")
 LEVELS = {
+    "amx": {"amx_tile", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     "avx512": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     "avx2": {"avx2", "fma", "bmi1", "bmi2"},
     "plain": set(),
@@ -39,7 +40,7 @@ LEVELS = {
 
 
 def level():
-    """The widest vector instructions that this CPU has."""
+    """The widest vector instructions that this CPU has; with AMX, libraries multiply in another order than with AVX-512 alone."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -3,7 +3,7 @@
 
 use tch::{Kind, TchError, Tensor};
 
-use super::cores::NetCore;
+use super::cores::{CoreOutput, NetCore};
 use super::recurrent::Packing;
 use super::trainable::RecurrentState;
 use crate::nn::{Init, LayerNorm, Linear, ParamSet};
