@@ -34,7 +34,9 @@ pub(crate) use folder::replace_shared;
 pub use folder::{SweepError, SweepFolder};
 pub use launch::{Cluster, Launch};
 pub use lease::{Holder, Lease, LeaseContent, Leases};
-pub use outcome::{Results, TrialEnd, TrialResult, read_result, read_sound, try_again, try_misplaced_again};
+pub use outcome::{
+    Results, TrialEnd, TrialResult, read_result, read_sound, try_again, try_misplaced_again, write_rung,
+};
 pub use place::{Place, Shelf};
 pub use plan::{Plan, PlanError, Planned, QUICKSTART, Trial, plan};
 pub use player::{Player, WorkError};

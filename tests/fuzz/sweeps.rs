@@ -11,7 +11,7 @@ use simic_engine::internals::report::sweep_tables;
 use simic_engine::internals::scenario::read_declared;
 use simic_engine::internals::sweep::{
     AxisValues, Collected, Drawing, Leases, Plan, Results, SweepFile, SweepFolder, SweepState, TrialEnd, TrialResult,
-    plan, read_result,
+    plan, read_result, write_rung,
 };
 use tempfile::TempDir;
 
@@ -112,8 +112,7 @@ fn begun() -> (Folder, SweepFolder) {
     };
     result.write(&sweep, &first.id).expect("it is written");
     for (id, rung) in [(&first.id, 0), (&first.id, 1), (&second.id, 0)] {
-        let file = format!("results/{id}.rung{rung:02}.json");
-        fs::write(sweep.path().join(file), "{\"score\": 54.25}\n").expect("a score");
+        write_rung(&sweep, id, rung, 54.25).expect("a score");
     }
     let leases = Leases::read(&sweep, Duration::from_secs(60), SystemTime::now()).expect("they are read");
     drop(leases.take(&second.id).expect("it is free"));
