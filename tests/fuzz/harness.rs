@@ -16,8 +16,8 @@ use crate::recorded::{CATALOG, load};
 
 /// Seconds that each target runs on fresh random values.
 const VARIABLE: &str = "SIMIC_ENGINE_FUZZ_SECONDS";
-/// Seconds that each target runs at most where the variable is not set, on the same values every time.
-const SECONDS: u64 = 1;
+/// How long each target runs at most where the variable is not set, on the same values every time.
+const SHORT: Duration = Duration::from_millis(400);
 /// Between two looks at the clock.
 const CASES: u32 = 8;
 const LONGEST_SHRINKING: Duration = Duration::from_secs(60);
@@ -49,8 +49,8 @@ where
     S::Value: Debug,
 {
     let asked = std::env::var(VARIABLE).ok();
-    let asked: Option<u64> = asked.map(|text| text.parse().expect("a number of seconds"));
-    let until = Instant::now() + Duration::from_secs(asked.unwrap_or(SECONDS));
+    let asked = asked.map(|text| Duration::from_secs(text.parse().expect("a number of seconds")));
+    let until = Instant::now() + asked.unwrap_or(SHORT);
     let config = |pass| ProptestConfig {
         cases: CASES,
         rng_seed: asked.map_or(RngSeed::Fixed(pass), |_| RngSeed::Random),
