@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use simic_engine::internals::engine::built_in_names;
 use simic_engine::internals::report::write_sweep;
 use simic_engine::internals::sweep::{
-    Collected, Lease, Leases, Plan, SweepFolder, SweepState, Trial, TrialResult, TrialState, plan,
+    Collected, Lease, Leases, Place, Plan, SweepFolder, SweepState, Trial, TrialResult, TrialState, plan,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -94,7 +94,7 @@ impl Stopwatch {
 
 /// What a worker does before it takes a trial.
 fn free_trial(folder: &SweepFolder, plan: &Plan) -> Outcome<Option<usize>> {
-    let state = SweepState::read(folder, plan, Leases::read(folder, plan.lease())?)?;
+    let state = SweepState::read(folder, plan, Leases::read(folder, plan.lease(), folder.now()?)?)?;
     for (index, trial) in plan.trials.iter().enumerate() {
         if let TrialState::Waiting(_) = state.of(trial)? {
             return Ok(Some(index));
@@ -104,7 +104,7 @@ fn free_trial(folder: &SweepFolder, plan: &Plan) -> Outcome<Option<usize>> {
 }
 
 fn take_all<'a>(folder: &'a SweepFolder, plan: &'a Plan) -> Outcome<Vec<(&'a Trial, Lease<'a>)>> {
-    let leases = Leases::read(folder, Duration::from_secs(3600))?;
+    let leases = Leases::read(folder, Duration::from_secs(3600), folder.now()?)?;
     let taken = plan.trials.iter().map(|trial| {
         let lease = leases.take(&trial.id)?.ok_or("no other worker runs")?;
         Ok((trial, lease))

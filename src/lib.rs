@@ -338,6 +338,8 @@ pub mod eval;
 #[doc(hidden)]
 pub mod grow;
 #[doc(hidden)]
+pub mod adapt;
+#[doc(hidden)]
 pub mod report;
 #[doc(hidden)]
 pub mod tables;

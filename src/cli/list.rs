@@ -48,7 +48,7 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
             let rows = catalog.blueprints.iter().map(|blueprint| {
                 let note = if blueprint.selectable { "" } else { " (not selectable)" };
                 vec![
-                    blueprint.index.to_string(),
+                    blueprint.index.map_or_else(|| "-".into(), |index| index.to_string()),
                     blueprint.name.clone(),
                     blueprint
                         .grows_in

@@ -18,6 +18,8 @@ mod new;
 mod prepare;
 mod check;
 mod eval;
+mod given;
+mod adapt;
 mod grow;
 mod serve_envs;
 mod sweep;
@@ -221,6 +223,7 @@ fn perform(command: &Command, context: &Context) -> Result<Outcome, Rejection> {
         Command::Init(options) => init::init(options, context),
         Command::List { what } => Ok(list::list(*what, context)),
         Command::Explain { path } => list::explain(path.as_deref().unwrap_or(""), context),
+        Command::Adapt(options) => adapt::run(options, context),
         Command::Grow(options) => grow::run(options, context),
         Command::New(options) => new::new(options, context),
     }

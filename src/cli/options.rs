@@ -16,7 +16,7 @@ use crate::schema::FloatRange;
 
 pub use compare::{CompareOptions, EvalOptions};
 pub use data::{ArrayOptions, CheckOptions, DataCommand};
-pub use grow::GrowOptions;
+pub use grow::{AdaptOptions, GrowOptions, NetworkOptions};
 pub use recorded::{
     CheckRunOptions, DiffOptions, ExportOptions, ExportTablesOptions, ReportOptions, RunsOptions, ShowOptions,
     TrajCommand, WatchOptions,
@@ -239,6 +239,9 @@ pub enum Command {
         /// Dotted path, e.g. run.n_envs; the sections if left out.
         path: Option<String>,
     },
+    /// Adapt a trained network to a few images of something new, with the given network inside as it is.
+    #[command(after_help = grow::ADAPT_EXAMPLES)]
+    Adapt(Box<AdaptOptions>),
     /// Grow a network on your data within a budget, and compare it with what else the compute could have been spent on.
     #[command(after_help = grow::GROW_EXAMPLES)]
     Grow(Box<GrowOptions>),

@@ -76,7 +76,7 @@ fn growable(experiment: &Experiment, known: &[BlueprintEntry]) -> Vec<String> {
     let topology = experiment.task.data.topology();
     let is_growable = |blueprint: &&BlueprintEntry| {
         let is_allowed = allowed.is_none_or(|allowed| allowed.contains(&blueprint.name));
-        is_allowed && blueprint.selectable && blueprint.grows_in.contains(&topology)
+        is_allowed && blueprint.index.is_some() && blueprint.selectable && blueprint.grows_in.contains(&topology)
     };
     let growable = known.iter().filter(is_growable);
     growable.map(|blueprint| blueprint.name.clone()).collect()

@@ -25,6 +25,8 @@ pub use policy::export_policy;
 
 /// The table of a `grow`, beside the network that it chose.
 pub const GROWTH_FILE: &str = "grow.json";
+/// The table of an `adapt`, beside the network.
+pub const ADAPTATION_FILE: &str = "adapt.json";
 /// The same as a page.
 pub const REPORT_FILE: &str = "report.html";
 /// The scenario that plays that network again.

@@ -12,8 +12,10 @@ mod table;
 mod rows;
 
 pub use budget::{Amount, Budget, Planting, Size, plantings};
-pub use play::{Attempt, Base, Effort, Entry, GrowError, Variant, Way};
-pub use table::{Bounded, Choice, Keep, Row};
+pub use play::{Attempt, Base, Effort, Entry, GrowError, Played, Variant, Way};
+pub use rows::ordered;
+pub use shelf::{Ordered, files as played_files, open as open_place, put as put_played, read as read_played};
+pub use table::{Bounded, Choice, Keep, Row, paired, share};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,8 +42,6 @@ pub struct Order<'a> {
     pub budget: Budget,
     /// The host begins with weights that somebody has trained.
     pub is_given: bool,
-    /// They stay as they are.
-    pub is_frozen: bool,
     /// Learning rates that are tried for every row; the task's own if empty.
     pub rates: Vec<f64>,
     /// A policy that decides what is planted, in place of blind schedules.
@@ -97,7 +97,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
         }
         _ => GivenWeights::default(),
     };
-    let growing = order.growing(&prepared, &plan, &given);
+    let growing = order.growing(&prepared, &plan);
     if growing.is_empty() {
         let budget = order.budget;
         return Err(GrowError::Refused(format!(
@@ -116,7 +116,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let ways = ways.into_iter().filter(|(_, is_played)| *is_played);
     let ways: Vec<Way> = ways.map(|(way, _)| way).collect();
     let weights = design.weights().into_iter().chain(Some(&given.tensors)).flatten();
-    let ordered = order.ordered(&prepared, &data, weights, &ways);
+    let ordered = ordered(&prepared, &data, weights, &order.own_fields(&ways));
     let _lock = shelf::open(&order.place, &ordered, order.is_forced)?;
     let mut playing = Playing {
         ways,
@@ -186,7 +186,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     });
     let rows: Vec<Row> = rows.collect();
     let stopped = || GrowError::Stopped(order.place.clone());
-    let choice = choose(&rows, order.is_frozen, order.keep).ok_or_else(stopped)?;
+    let choice = choose(&rows, order.keep).ok_or_else(stopped)?;
     let tried = plantings.iter().map(|(name, entry)| {
         let row = Row::new(entry, order.is_given, &tested(entry)?, of_growth);
         let name = name.clone();

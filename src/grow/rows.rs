@@ -14,7 +14,6 @@ use crate::eval::{PlayEvent, Report, equal_steps, wider};
 use crate::growth::SlotId;
 use crate::hash::{sha256, sha256_of};
 use crate::host::{HostPlan, OpCost};
-use crate::network::GivenWeights;
 use crate::scenario::{Loaded, OptimizerConfig, ron_text};
 use crate::seed::Isolation;
 use crate::torch::PlainTensor;
@@ -28,47 +27,45 @@ const WHOLE_STEPS: f64 = 0.05;
 /// A planting by its name, and what it came to.
 type Planted = (String, Entry);
 
+/// All that trainings follow from, by name: where it differs, they do.
+pub fn ordered<'w>(
+    prepared: &Prepared,
+    data: &TaskData,
+    weights: impl Iterator<Item = (&'w String, &'w PlainTensor)>,
+    others: &[(&str, String)],
+) -> Ordered {
+    let weights = sha256_of(weights.flat_map(|(name, values)| [name.as_bytes(), values.bytes()]));
+    let fields = scenario_fields(&prepared.loaded.scenario).into_iter();
+    let mut ordered: Ordered = fields.map(|(path, value)| (path, value.to_string())).collect();
+    let own = [
+        ("the engine", env!("CARGO_PKG_VERSION").into()),
+        ("the weights (hash)", weights),
+        ("the data (hash)", data.hash().into()),
+    ];
+    let all = own.into_iter().chain(others.iter().cloned());
+    ordered.extend(all.map(|(name, value)| (name.to_owned(), value)));
+    ordered
+}
+
 impl Order<'_> {
-    /// All that the attempts follow from, by name: where it differs, they do.
-    pub(super) fn ordered<'w>(
-        &self,
-        prepared: &Prepared,
-        data: &TaskData,
-        weights: impl Iterator<Item = (&'w String, &'w PlainTensor)>,
-        ways: &[Way],
-    ) -> Ordered {
+    /// What the attempts follow from beside the scenario, by name.
+    pub(super) fn own_fields(&self, ways: &[Way]) -> [(&'static str, String); 5] {
         let policy = self.policy.as_ref();
         let policy = policy.and_then(|policy| policy.file(WEIGHTS_FILE).ok()).map(sha256);
-        let weights = sha256_of(weights.flat_map(|(name, values)| [name.as_bytes(), values.bytes()]));
-        let fields = scenario_fields(&prepared.loaded.scenario).into_iter();
-        let mut ordered: Ordered = fields.map(|(path, value)| (path, value.to_string())).collect();
-        let others = [
-            ("the engine", env!("CARGO_PKG_VERSION").into()),
+        [
             ("--budget", self.budget.to_string()),
-            ("--freeze", self.is_frozen.to_string()),
             ("--weights", self.is_given.to_string()),
             ("--rates", format!("{:?}", self.rates)),
             ("the policy (hash)", policy.unwrap_or_default()),
-            ("the weights (hash)", weights),
-            ("the data (hash)", data.hash().into()),
             // Other names of classes leave a row out.
             ("the rows", format!("{ways:?}")),
-        ];
-        ordered.extend(others.map(|(name, value)| (name.to_owned(), value)));
-        ordered
+        ]
     }
 
     /// What each planting, or the policy, sets.
-    pub(super) fn growing(&self, prepared: &Prepared, plan: &HostPlan, given: &GivenWeights) -> Vec<(String, Variant)> {
-        // A head that is drawn learns; of other layers that are not given start-up says that they cannot stay.
-        let frozen = match given.absent.is_empty() || !given.has_body(plan) {
-            true => ALL.into(),
-            false => body(plan),
-        };
-        let freeze = || self.is_frozen.then(|| ("task.freeze", frozen.clone()));
+    pub(super) fn growing(&self, prepared: &Prepared, plan: &HostPlan) -> Vec<(String, Variant)> {
         if let Some(policy) = &self.policy {
             let variant = Variant {
-                sets: freeze().into_iter().collect(),
                 controller: Some("actor_critic"),
                 policy: Some(policy.clone()),
                 ..Variant::default()
@@ -82,14 +79,13 @@ impl Order<'_> {
                 .iter()
                 .map(|(slot, blueprint)| (slot.as_str(), *blueprint))
                 .unzip();
-            let mut sets = vec![
+            let sets = vec![
                 ("lifecycle.slots", ron_text(&slots)),
                 ("policy.controller", "\"periodic\"".into()),
                 ("policy.periodic.period", "1".into()),
                 ("policy.periodic.blueprints", ron_text(&blueprints)),
                 ("policy.periodic.max_growths", planting.len().to_string()),
             ];
-            sets.extend(freeze());
             let seeds = planting.iter().map(|(slot, blueprint)| format!("{slot} {blueprint}"));
             let seeds: Vec<String> = seeds.collect();
             let variant = Variant {

@@ -148,13 +148,11 @@ impl Row {
     }
 }
 
-/// Of the rows that may be written one that is ahead of growth by its interval; else growth, if it is ahead of the best of the others
-/// by its own; else that one. Where the given network is to stay as it is, it is the only other that may be written; where it has
-/// no head, the one that has trained just that. All that are ahead of growth are named, written or not.
-pub fn choose(rows: &[Row], is_frozen: bool, keep: Keep) -> Option<Choice> {
-    let may_be_written = |row: &&Row| !is_frozen || keeps(row.way, rows);
+/// Of the rows that are ahead of growth by their interval the best; else growth, if it is ahead of the best of the others by its own;
+/// else that one. All that are ahead of growth are named.
+pub fn choose(rows: &[Row], keep: Keep) -> Option<Choice> {
     let others = || rows.iter().filter(|row| row.way != Way::Grown);
-    let best = best_of(others().filter(may_be_written));
+    let best = best_of(others());
     let grown = rows.iter().find(|row| row.way == Way::Grown);
     let (Some(grown), Some(best)) = (grown, best) else {
         let row = grown.or(best)?;
@@ -171,15 +169,10 @@ pub fn choose(rows: &[Row], is_frozen: bool, keep: Keep) -> Option<Choice> {
         .filter_map(|row| {
             let Bounded { mean, low, high } = row.grown_ahead?;
             let by = points(-mean, -high, -low);
-            let changed = if may_be_written(&row) {
-                ""
-            } else {
-                ", which does not keep the given network,"
-            };
-            Some(format!("{}{changed} is ahead of growth by {by}", row.name))
+            Some(format!("{} is ahead of growth by {by}", row.name))
         })
         .collect();
-    let ahead = best_of(others().filter(may_be_written).filter(is_ahead));
+    let ahead = best_of(others().filter(is_ahead));
     let Bounded { mean, low, high } = best.grown_ahead?;
     let (by, name) = (points(mean, low, high), &best.name);
     let (row, reason) = match ahead {
@@ -187,7 +180,7 @@ pub fn choose(rows: &[Row], is_frozen: bool, keep: Keep) -> Option<Choice> {
         None if low > 0.0 => (
             grown,
             Some(format!(
-                "growth is ahead of the best other that may be written, {name}, by {by}"
+                "growth is ahead of the best other, {name}, by {by}"
             )),
         ),
         None => (best, Some(format!("growth is not ahead of {name} ({by})"))),
@@ -229,11 +222,6 @@ fn best_of<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
 
 fn points(mean: f64, low: f64, high: f64) -> String {
     format!("{mean:+.2} points on the test part, 95 % interval {low:+.2} to {high:+.2}")
-}
-
-/// Whether all that was given stays in a row.
-fn keeps(way: Way, rows: &[Row]) -> bool {
-    way == Way::Given || (way == Way::Head && rows.iter().all(|row| row.way != Way::Given))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Of `grow`.
+//! Of `grow` and `adapt`.
 
 use std::ops::Bound::{Excluded, Unbounded};
 use std::path::PathBuf;
@@ -13,14 +13,24 @@ use crate::schema::FloatRange;
 pub const GROW_EXAMPLES: &str = "\
 Examples:
   simic-engine grow --data photos/ --host resnet20 --budget 2x -o grown/
-  simic-engine grow --data photos/ --weights my.safetensors --normalise imagenet --freeze -o grown/
+  simic-engine grow --data photos/ --weights my.safetensors --normalise imagenet -o grown/
   simic-engine grow --scenario my.ron --budget 120k --tries 8 --rates 0.01,0.03,0.1 -o grown/
 
 All rows have as many networks of as much compute each, chosen by validation and compared on the
 test part. After Ctrl-C or a kill the same command, without --force, continues.";
 
+pub const ADAPT_EXAMPLES: &str = "\
+Examples:
+  simic-engine adapt --weights my.safetensors --normalise imagenet --data new/ -o adapted/
+  simic-engine adapt --weights adapted/ --data newer/ --domain night -o both/
+  simic-engine adapt --weights my.safetensors --normalise 0..1 --data new/ --budget 0.3x -o adapted/
+
+Rate and size are chosen by cross-validation over all images. After Ctrl-C or a kill the same
+command, without --force, continues.";
+
+/// A network, if one is given, what it is to read, and where the result goes.
 #[derive(Clone, Debug, Args)]
-pub struct GrowOptions {
+pub struct NetworkOptions {
     /// Images in folders or arrays, or a text, as `data check` reads them.
     #[arg(
         long,
@@ -40,15 +50,36 @@ pub struct GrowOptions {
     /// A family (cnn, resnet, vgg), a known host, or RON [default: the task's].
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
-    /// A trained network: weights of the host with any head, or a kept network.
-    #[arg(long, value_name = "FILE")]
-    pub weights: Option<PathBuf>,
     /// How pixels are read, which weights ask for: imagenet, 0..1, means and deviations M,S, or a card.json or kept network.
     #[arg(long, value_name = "HOW")]
     pub normalise: Option<String>,
-    /// The trained network stays as it is: seeds alone learn.
-    #[arg(long, requires = "weights")]
-    pub freeze: bool,
+    /// Learning rates, of which each row takes the one that judges it best.
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = within(FloatRange(Excluded(0.0), Unbounded)))]
+    pub rates: Vec<f64>,
+    /// Same as --set run.seed=…
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Data that the given network was trained on: how it reads them now.
+    #[arg(long, value_name = "PATH")]
+    pub old: Option<PathBuf>,
+    /// Set a field of the scenario; may be given often.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub sets: Vec<String>,
+    /// Folder for the result; what is played until then is kept there.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Begin again: all that the folder holds is removed.
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct GrowOptions {
+    #[command(flatten)]
+    pub network: NetworkOptions,
+    /// A trained network: weights of the host with any head, or a kept network.
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
     /// The most that it may have: 2x, 120k or 1.5M parameters, or multiply-accumulates, e.g. 2xmacs.
     #[arg(long, value_name = "AMOUNT", default_value = "2x")]
     pub budget: Budget,
@@ -61,18 +92,6 @@ pub struct GrowOptions {
     /// Steps of the grown network; others by compute [default: the task's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub steps: Option<u32>,
-    /// Learning rates, of which each row takes the one that is best on validation [default: the task's].
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = within(FloatRange(Excluded(0.0), Unbounded)))]
-    pub rates: Vec<f64>,
-    /// Same as --set run.seed=…
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// Data that the given network was trained on: what it still reads of them.
-    #[arg(long, value_name = "PATH")]
-    pub old: Option<PathBuf>,
-    /// Set a field of the scenario; may be given often.
-    #[arg(long = "set", value_name = "PATH=VALUE")]
-    pub sets: Vec<String>,
     /// Which network is written: the best, or the grown one.
     #[arg(
         long,
@@ -82,10 +101,26 @@ pub struct GrowOptions {
         value_name = "best|grown"
     )]
     pub keep: Keep,
-    /// Folder for the result; what is played until then is kept there.
-    #[arg(short, long, value_name = "DIR")]
-    pub output: PathBuf,
-    /// Begin again: all that the folder holds is removed.
-    #[arg(long)]
-    pub force: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct AdaptOptions {
+    #[command(flatten)]
+    pub network: NetworkOptions,
+    /// The trained network, which stays as it is: weights of a host with any head, a kept network, or the folder of an earlier result.
+    #[arg(long, value_name = "FILE")]
+    pub weights: PathBuf,
+    /// Name of the new domain [default: the data's].
+    #[arg(long, value_name = "NAME")]
+    pub domain: Option<String>,
+    /// The most that may be added, in sizes of the given network, e.g. 0.3x.
+    #[arg(long, value_name = "SHARE", default_value = "1x", value_parser = share)]
+    pub budget: f64,
+}
+
+/// `0.3x`.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok());
+    let is_valid = |share: &f64| share.is_finite() && *share > 0.0;
+    number.filter(is_valid).ok_or_else(|| "valid: a number above 0 and an x, e.g. 0.3x".into())
 }

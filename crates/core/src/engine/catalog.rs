@@ -61,7 +61,7 @@ fn blueprint_entries(blueprints: &BlueprintRegistry) -> Vec<BlueprintEntry> {
     for topology in Topology::ALL {
         for (index, blueprint) in blueprints.for_topology(topology) {
             let entry = entries.entry(index).or_insert_with(|| BlueprintEntry {
-                index,
+                index: Some(index),
                 name: blueprint.id().into(),
                 summary: blueprint.summary().into(),
                 selectable: blueprint.param_count(WIDTH) > 0,
@@ -75,7 +75,14 @@ fn blueprint_entries(blueprints: &BlueprintRegistry) -> Vec<BlueprintEntry> {
             entry.grows_in.push(topology);
         }
     }
-    entries.into_values().collect()
+    let on_request = blueprints.on_request().map(|blueprint| BlueprintEntry {
+        index: None,
+        name: blueprint.id().into(),
+        summary: blueprint.summary().into(),
+        selectable: blueprint.param_count(WIDTH) > 0,
+        grows_in: vec![blueprint.topology()],
+    });
+    entries.into_values().chain(on_request).collect()
 }
 
 /// The names of the engine without an application's plugins.

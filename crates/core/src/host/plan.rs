@@ -12,7 +12,7 @@ use crate::graph::{Graph, LayerGraph, NamedLayer};
 use crate::growth::{SlotId, Topology};
 use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
-use crate::scenario::{HostOutline, HostProblem, stands_for};
+use crate::scenario::{HostOutline, HostProblem, STATISTICS, part_of, stands_for};
 use crate::torch::{Backend, NoGrad};
 
 /// A host before it is built: what it reads, its ops in order, and where it can grow.
@@ -50,8 +50,18 @@ struct PlannedOp {
     output: Features,
     /// `None` for a pool.
     layer: Option<Arc<dyn LayerDesign>>,
-    /// Training leaves it as it is.
-    is_frozen: bool,
+    frozen: Freeze,
+}
+
+/// What training leaves as it is.
+#[derive(Clone, Default)]
+struct Freeze {
+    /// All weights of the layer.
+    is_whole: bool,
+    /// Running statistics, by which batch norms go in training, too.
+    has_statistics: bool,
+    /// Tensors and groups of them, by their names in the layer.
+    parts: Vec<String>,
 }
 
 impl HostPlan {
@@ -109,7 +119,7 @@ impl HostPlan {
             input,
             output,
             layer,
-            is_frozen: false,
+            frozen: Freeze::default(),
         });
     }
 
@@ -127,11 +137,18 @@ impl HostPlan {
         self.layer("head", Head { classes })
     }
 
-    /// Layers that one of `names` stands for, as `task.freeze` has them, are left by training as they are.
+    /// Training leaves as it is what `names` stand for, as `task.freeze` has them: layers with their running statistics, tensors
+    /// of layers, or [`STATISTICS`].
     #[must_use]
     pub fn frozen(mut self, names: &[String]) -> Self {
         for op in &mut self.ops {
-            op.is_frozen = names.iter().any(|name| stands_for(name, &op.name));
+            let is_whole = names.iter().any(|name| stands_for(name, &op.name));
+            let parts = names.iter().filter(|name| part_of(name, &op.name).is_some());
+            op.frozen = Freeze {
+                is_whole,
+                has_statistics: is_whole || names.iter().any(|name| name == STATISTICS),
+                parts: parts.cloned().collect(),
+            };
         }
         self
     }
@@ -271,7 +288,7 @@ impl HostPlan {
         let cost = |op: &PlannedOp| OpCost {
             macs: op.layer.as_ref().map_or(0, |layer| layer.macs(op.input)),
             positions: self.positions(op.output),
-            is_frozen: op.is_frozen,
+            is_frozen: op.frozen.is_whole,
         };
         self.ops.iter().map(cost).collect()
     }
@@ -300,11 +317,22 @@ impl HostPlan {
                             "op {name} declares {declared} parameters and has {actual}"
                         )));
                     }
-                    if op.is_frozen {
-                        params.freeze_behind(trained)?;
-                        Op::Layer(Box::new(Frozen(built)))
-                    } else {
-                        Op::Layer(built)
+                    let Freeze { is_whole, parts, .. } = &op.frozen;
+                    let added = &params.trainable()[trained..];
+                    let is_there = |part: &&String| added.iter().any(|param| stands_for(part, &param.name));
+                    if let Some(part) = parts.iter().find(|part| !is_there(part)) {
+                        let names: Vec<&str> = added.iter().map(|param| param.name.as_str()).collect();
+                        let names = names.join(", ");
+                        return Err(HostError::Broken(format!(
+                            "task.freeze: the host has no {part}; valid: {names}"
+                        )));
+                    }
+                    params.freeze_behind(trained, |name| {
+                        *is_whole || parts.iter().any(|part| stands_for(part, name))
+                    })?;
+                    match op.frozen.has_statistics {
+                        true => Op::Layer(Box::new(Frozen(built))),
+                        false => Op::Layer(built),
                     }
                 }
             });

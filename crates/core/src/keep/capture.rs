@@ -180,6 +180,7 @@ impl<'a> Surroundings<'a> {
                 ..self.origin.clone()
             },
             growth,
+            domains: BTreeMap::new(),
         })
     }
 

@@ -28,6 +28,55 @@ struct Description {
     data: DataCard,
     origin: Origin,
     growth: Vec<SeedHistory>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    domains: BTreeMap<String, Description>,
+}
+
+impl Description {
+    fn of(network: &GrownNetwork) -> Self {
+        let domains = network.domains.iter();
+        Self {
+            format: FORMAT,
+            graph: network.graph.clone(),
+            measures: network.measures,
+            data: network.data.clone(),
+            origin: network.origin.clone(),
+            growth: network.growth.clone(),
+            domains: domains.map(|(name, domain)| (name.clone(), Self::of(domain))).collect(),
+        }
+    }
+
+    /// The network with these tensors; those of a domain are called by it, and what it has in common with the given network is there
+    /// once.
+    fn with(self, mut parameters: BTreeMap<String, PlainTensor>) -> GrownNetwork {
+        let domains = self.domains.into_iter().map(|(name, domain)| {
+            let prefix = in_domain(&name, "");
+            let is_own = |name: &String, _: &mut PlainTensor| name.starts_with(&prefix);
+            let own: Vec<_> = parameters.extract_if(.., is_own).collect();
+            let own = own.into_iter().map(|(name, tensor)| (name[prefix.len()..].to_owned(), tensor));
+            (name, domain, own.collect::<BTreeMap<_, _>>())
+        });
+        let domains: Vec<_> = domains.collect();
+        let domains = domains.into_iter().map(|(name, domain, own)| {
+            let mut whole = parameters.clone();
+            whole.extend(own);
+            (name, domain.with(whole))
+        });
+        GrownNetwork {
+            domains: domains.collect(),
+            graph: self.graph,
+            parameters,
+            measures: self.measures,
+            data: self.data,
+            origin: self.origin,
+            growth: self.growth,
+        }
+    }
+}
+
+/// The name in a file of the tensor `tensor` of a domain.
+fn in_domain(domain: &str, tensor: &str) -> String {
+    format!("{domain}::{tensor}")
 }
 
 /// The one thing that every format has.
@@ -50,17 +99,16 @@ impl GrownNetwork {
     /// # Errors
     /// More tensors than the format can describe.
     pub fn to_bytes(&self) -> std::io::Result<Vec<u8>> {
-        let description = serde_json::to_string(&Description {
-            format: FORMAT,
-            graph: self.graph.clone(),
-            measures: self.measures,
-            data: self.data.clone(),
-            origin: self.origin.clone(),
-            growth: self.growth.clone(),
-        })?;
-        let checksum = checksum(&description, &self.parameters);
+        let description = serde_json::to_string(&Description::of(self))?;
+        let own = self.domains.iter().flat_map(|(domain, network)| {
+            let own = network.own(self);
+            own.map(move |(name, tensor)| (in_domain(domain, name), tensor))
+        });
+        let mut tensors: BTreeMap<String, &PlainTensor> = own.collect();
+        tensors.extend(self.parameters.iter().map(|(name, tensor)| (name.clone(), tensor)));
+        let checksum = checksum(&description, tensors.iter().map(|(name, tensor)| (name, *tensor)));
         let text = format!("{checksum} {description}");
-        let tensors = self.parameters.iter().map(|(name, tensor)| (name.as_str(), tensor));
+        let tensors = tensors.iter().map(|(name, tensor)| (name.as_str(), *tensor));
         encode_described(tensors, KEY, text).map_err(std::io::Error::other)
     }
 
@@ -91,7 +139,7 @@ impl GrownNetwork {
             return Ok(Err(parameters));
         };
         let (sum, description) = text.split_once(' ').unwrap_or(("", &text));
-        if checksum(description, &parameters) != sum {
+        if checksum(description, parameters.iter()) != sum {
             return Err(NetworkError::Damaged(path.into()));
         }
         let Version { format } = serde_json::from_str(description).map_err(|error| not_one(&error))?;
@@ -100,22 +148,8 @@ impl GrownNetwork {
                 "it has format {format}, this version reads format {FORMAT}"
             )));
         }
-        let Description {
-            graph,
-            measures,
-            data,
-            origin,
-            growth,
-            ..
-        } = serde_json::from_str(description).map_err(|error| not_one(&error))?;
-        Ok(Ok(Self {
-            graph,
-            parameters,
-            measures,
-            data,
-            origin,
-            growth,
-        }))
+        let description: Description = serde_json::from_str(description).map_err(|error| not_one(&error))?;
+        Ok(Ok(description.with(parameters)))
     }
 }
 
@@ -166,8 +200,8 @@ pub(super) fn some_of<T: AsRef<str>>(texts: &[T], separator: &str) -> String {
 }
 
 /// Hash of the description and of all tensors with their names.
-fn checksum(description: &str, parameters: &BTreeMap<String, PlainTensor>) -> String {
-    let tensors = parameters.iter().flat_map(|(name, tensor)| {
+fn checksum<'t>(description: &str, tensors: impl Iterator<Item = (&'t String, &'t PlainTensor)>) -> String {
+    let tensors = tensors.flat_map(|(name, tensor)| {
         let head = format!("{name} {tensor:?} ").into_bytes();
         [Cow::Owned(head), Cow::Borrowed(tensor.bytes())]
     });

@@ -132,6 +132,7 @@ fn planted(design: &Arc<dyn HostDesign>, classes: i64, seeds: Vec<Planted>) -> G
             rollbacks: 0,
         },
         growth: Vec::new(),
+        domains: BTreeMap::new(),
     }
 }
 

@@ -32,6 +32,8 @@ pub struct GrownNetwork {
     pub origin: Origin,
     /// Its seeds in slot order, those of this growth.
     pub growth: Vec<SeedHistory>,
+    /// By name, what it has become for other data: whole networks, with these weights inside and values of their own for the rest.
+    pub domains: BTreeMap<String, GrownNetwork>,
 }
 
 /// Accuracy and loss on a part of the data.
@@ -186,6 +188,31 @@ impl GrownNetwork {
         let mut later = self.graph.layers.iter().skip(index + 1);
         let is_last = !later.any(|layer| matches!(&layer.layer, LayerGraph::Seed(other) if other.slot == seed.slot));
         self.growth.iter().find(|known| known.slot == seed.slot && is_last)
+    }
+
+    /// The tensors in which it differs from `given`.
+    pub fn own<'n>(&'n self, given: &Self) -> impl Iterator<Item = (&'n String, &'n PlainTensor)> {
+        let tensors = self.parameters.iter();
+        tensors.filter(|(name, tensor)| given.parameters.get(*name) != Some(*tensor))
+    }
+
+    /// Adds what it has become for other data.
+    ///
+    /// # Errors
+    /// A name that is taken, or is none of a Python variable.
+    pub fn add_domain(&mut self, name: &str, network: Self) -> Result<(), NetworkError> {
+        let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let is_name = name.bytes().all(is_word) && name.bytes().next().is_some_and(|first| first.is_ascii_lowercase());
+        let why = match (is_name, self.domains.contains_key(name)) {
+            (false, _) => "valid: a small letter, then small letters, digits and _",
+            (true, true) => "the network has one of this name; give another",
+            (true, false) => {
+                self.domains.insert(name.into(), network);
+                return Ok(());
+            }
+        };
+        let name = name.into();
+        Err(NetworkError::Domain { name, why })
     }
 
     /// Bytes of its tensors.

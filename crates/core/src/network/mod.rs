@@ -75,6 +75,9 @@ pub enum NetworkError {
         some_of(.drawn, ", ")
     )]
     Frozen { weights: String, drawn: Vec<String> },
+    /// A name that a domain cannot have.
+    #[error("the domain {name:?}: {why}")]
+    Domain { name: String, why: &'static str },
     /// Reading a pickle runs what is in it.
     #[error(
         "{} is a PyTorch pickle, which is a program; save the weights as tensors: \

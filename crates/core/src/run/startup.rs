@@ -164,6 +164,9 @@ pub(crate) fn check_blueprints(
     syncs: Res<torch::HostSyncCounter>,
 ) -> Result<(), Failure> {
     blueprints.serve(experiment.task.data.topology());
+    let written = serde_json::to_string(&experiment.scenario).map_err(|error| Failure::message(error.to_string()))?;
+    let requested = blueprints.request(|id| written.contains(&format!("\"{id}\"")));
+    requested.map_err(|error| Failure::message(error.to_string()))?;
     let mut widths: Vec<i64> = experiment.layout.slots().iter().map(|slot| slot.channels).collect();
     widths.sort_unstable();
     widths.dedup();

@@ -23,6 +23,8 @@ const LISTING_WIDTH: i64 = 32;
 #[derive(Resource, Clone)]
 pub struct BlueprintRegistry {
     entries: Vec<Entry>,
+    /// Those that a run has only where its scenario names them: no policy is offered what it was not trained for.
+    on_request: Vec<Arc<dyn Blueprint>>,
     served: Topology,
     refused: Option<NameError>,
 }
@@ -32,7 +34,10 @@ type Entry = [Option<Arc<dyn Blueprint>>; Topology::ALL.len()];
 
 impl BlueprintRegistry {
     /// Registry of built-in blueprints with their indices, below [`FIRST_PLUGIN_INDEX`].
-    pub(super) fn of(built_in: impl Iterator<Item = (usize, Arc<dyn Blueprint>)>) -> Self {
+    pub(super) fn of(
+        built_in: impl Iterator<Item = (usize, Arc<dyn Blueprint>)>,
+        on_request: impl Into<Vec<Arc<dyn Blueprint>>>,
+    ) -> Self {
         let mut entries = Vec::new();
         entries.resize_with(FIRST_PLUGIN_INDEX, Entry::default);
         for (index, blueprint) in built_in {
@@ -41,9 +46,28 @@ impl BlueprintRegistry {
         }
         Self {
             entries,
+            on_request: on_request.into(),
             served: Topology::Image,
             refused: None,
         }
+    }
+
+    /// Adds those of the blueprints on request that are `wanted`, behind all others.
+    ///
+    /// # Errors
+    /// No index is left.
+    pub fn request(&mut self, wanted: impl Fn(&str) -> bool) -> Result<(), NameError> {
+        let (wanted, others) = std::mem::take(&mut self.on_request)
+            .into_iter()
+            .partition(|blueprint| wanted(blueprint.id()));
+        self.on_request = others;
+        let mut wanted: std::vec::IntoIter<_> = Vec::into_iter(wanted);
+        wanted.try_for_each(|blueprint| self.insert(blueprint))
+    }
+
+    /// Blueprints on request, in the order in which a run gets them.
+    pub fn on_request(&self) -> impl Iterator<Item = &dyn Blueprint> {
+        self.on_request.iter().map(Arc::as_ref)
     }
 
     /// From here on the blueprints for features of this kind are those that there are.
@@ -69,6 +93,10 @@ impl BlueprintRegistry {
         NameError::check(noun, name)?;
         let is_namesake = |entry: &Entry| entry.iter().flatten().any(|other| other.id() == name);
         let index = self.entries.iter().position(is_namesake);
+        if self.on_request.iter().any(|other| other.id() == name) {
+            let name = name.into();
+            return Err(NameError::Taken { noun, name });
+        }
         if index.is_none() && self.entries.len() == MAX_BLUEPRINTS {
             let why = format!("an action mask holds {MAX_BLUEPRINTS} blueprints; register fewer");
             let name = name.into();

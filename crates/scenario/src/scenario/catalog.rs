@@ -40,8 +40,8 @@ impl Entry {
 /// A recipe of seeds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BlueprintEntry {
-    /// Index of the action that chooses it.
-    pub index: usize,
+    /// Index of the action that chooses it; `None` where a run has it only if its scenario names it.
+    pub index: Option<usize>,
     /// As a scenario writes it.
     pub name: String,
     /// One line.

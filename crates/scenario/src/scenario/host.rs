@@ -52,6 +52,14 @@ pub fn stands_for(name: &str, layer: &str) -> bool {
     name == "all" || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
+/// The name in `task.freeze` for the running statistics of all batch norms.
+pub const STATISTICS: &str = "statistics";
+
+/// What `name`, of `task.freeze`, names in the layer called `layer`: a tensor, or those below a name; `None` if nothing in it.
+pub fn part_of<'n>(name: &'n str, layer: &str) -> Option<&'n str> {
+    name.strip_prefix(layer)?.strip_prefix('.')
+}
+
 /// The name under which a host is registered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -209,9 +217,10 @@ pub struct HostOutline {
 }
 
 impl HostOutline {
-    /// Whether `name`, of `task.freeze`, stands for a layer that it has.
+    /// Whether `name`, of `task.freeze`, stands for a layer that it has, for tensors of one, or for all statistics.
     pub fn has_layer(&self, name: &str) -> bool {
-        self.layers.iter().any(|layer| stands_for(name, layer))
+        let is_of = |layer: &String| stands_for(name, layer) || part_of(name, layer).is_some();
+        name == STATISTICS || self.layers.iter().any(is_of)
     }
 
     /// Where it can grow, in the order of execution.

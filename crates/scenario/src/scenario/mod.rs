@@ -52,8 +52,8 @@ pub use explain::{ExplainedField, Explanation, Member, explain, field_paths, fie
 pub use faults::{Fault, FaultEntry};
 pub use governor::GovernorConfig;
 pub use host::{
-    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, Shortcut, Stem,
-    TransformerSpec, VggSpec, stands_for,
+    CnnSpec, HostChoice, HostName, HostNorm, HostOutline, HostProblem, Positions, ResnetSpec, STATISTICS, Shortcut,
+    Stem, TransformerSpec, VggSpec, part_of, stands_for,
 };
 pub use layers::Override;
 pub use learner::{

@@ -97,7 +97,8 @@ record! {
         /// Weights that episodes start from. None: those of the host, which are drawn unless it is grown.
         weights: Option<HostWeights>;
         /// Layers of the host that are not trained, by name: `stage1` stands for all layers whose names begin with `stage1.`,
-        /// `all` for every layer. None: all are trained.
+        /// `all` for every layer. Their running statistics stay as well; `stem.conv` freezes tensors of a layer alone, and
+        /// `statistics` the statistics of all. None: all are trained.
         freeze: Option<Vec<String>>;
         /// Slots that may grow, unless lifecycle.slots says otherwise.
         slots: Vec<SlotId>;

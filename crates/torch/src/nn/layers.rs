@@ -150,6 +150,18 @@ impl Conv2d {
         groups: i64,
     ) -> Result<Self, TchError> {
         let init = Init::FanIn(inputs / groups * kernel * kernel);
+        Self::drawn(params, name, [inputs, outputs], kernel, groups, init)
+    }
+
+    /// As [`Self::new`], with weights that start as `init` says.
+    pub fn drawn(
+        params: &mut ParamSet,
+        name: String,
+        [inputs, outputs]: [i64; 2],
+        kernel: i64,
+        groups: i64,
+        init: Init,
+    ) -> Result<Self, TchError> {
         let own_kernels = params.backend().uses_own_kernels()
             && (groups == 1 || groups == inputs && inputs == outputs)
             && serves_convolution(inputs, outputs, kernel, groups > 1);

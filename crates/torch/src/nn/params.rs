@@ -87,13 +87,16 @@ impl ParamSet {
         });
     }
 
-    /// Freezes what was added behind the first `kept` trainable tensors: it takes no gradient, and training does not optimise
-    /// it.
+    /// Freezes what was added behind the first `kept` trainable tensors and `is_frozen` by its name: it takes no gradient, and
+    /// training does not optimise it.
     ///
     /// # Errors
     /// libtorch's.
-    pub fn freeze_behind(&mut self, kept: usize) -> Result<(), TchError> {
-        for param in self.trainable.split_off(kept) {
+    pub fn freeze_behind(&mut self, kept: usize, is_frozen: impl Fn(&str) -> bool) -> Result<(), TchError> {
+        let (frozen, trained): (Vec<_>, Vec<_>) =
+            self.trainable.drain(kept..).partition(|param| is_frozen(&param.name));
+        self.trainable.extend(trained);
+        for param in frozen {
             let _ = param.tensor.f_set_requires_grad(false)?;
             self.frozen.push(param);
         }

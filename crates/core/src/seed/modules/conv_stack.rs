@@ -4,24 +4,37 @@ use tch::{TchError, Tensor};
 
 use crate::graph::StackLayer;
 use crate::kernels::{GroupNormOf, Onto, Silu, conv_layer};
-use crate::nn::{Conv2d, GroupNormLayer, Mode, ParamSet};
+use crate::nn::{Conv2d, GroupNormLayer, Init, Mode, ParamSet};
 use crate::seed::{BlendError, SeedModule, fit_residual};
 
 /// A layer as a blueprint describes it. Convolutions keep height and width and have no bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Layer {
     pub(super) graph: StackLayer,
-    /// A norm whose weight starts at 0.
-    pub(super) is_silent: bool,
+    pub(super) birth: Birth,
+}
+
+/// Weights of a layer at initialisation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Birth {
+    /// Uniform by fan-in; 1 for a norm.
+    Usual,
+    /// N(0, 2/fan-in) (He et al. 2015, arXiv:1502.01852).
+    He,
+    /// 0.
+    Silent,
 }
 
 impl Layer {
-    /// A layer whose weights are drawn, and norms start at 1.
+    /// A layer whose weights are drawn as usual.
     pub(super) const fn of(graph: StackLayer) -> Self {
-        Self {
-            graph,
-            is_silent: false,
-        }
+        let birth = Birth::Usual;
+        Self { graph, birth }
+    }
+
+    /// The same with other weights at initialisation.
+    pub(super) const fn born(self, birth: Birth) -> Self {
+        Self { birth, ..self }
     }
 
     /// `groups` of the channels, each with filters of its own.
@@ -50,10 +63,18 @@ impl BuiltLayer {
                 outputs,
                 kernel,
                 groups,
-            } => Self::Conv(Conv2d::new(params, name, inputs, outputs, kernel, groups)?),
+            } => {
+                let fan_in = inputs / groups * kernel * kernel;
+                let init = match layer.birth {
+                    Birth::Usual => Init::FanIn(fan_in),
+                    Birth::He => Init::Normal((2.0 / fan_in as f64).sqrt()),
+                    Birth::Silent => Init::Constant(0.0),
+                };
+                Self::Conv(Conv2d::drawn(params, name, [inputs, outputs], kernel, groups, init)?)
+            }
             StackLayer::Silu => Self::Silu,
             StackLayer::Norm { channels } => {
-                let weight = if layer.is_silent { 0.0 } else { 1.0 };
+                let weight = if layer.birth == Birth::Silent { 0.0 } else { 1.0 };
                 Self::Norm(GroupNormLayer::new(params, &position.to_string(), channels, weight)?)
             }
         })

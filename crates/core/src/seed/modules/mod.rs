@@ -1,7 +1,7 @@
 //! The built-in seed modules: here those for images, in [`tokens`] those for texts.
 //!
-//! Those for images are SiLU networks with GroupNorm; each ends in a factor or norm that starts at zero, so δ is exactly 0 at
-//! initialisation while the gradient already reaches that factor.
+//! Those for images are SiLU networks with GroupNorm; each ends in a factor, a norm or a convolution that starts at zero, so δ is
+//! exactly 0 at initialisation while the gradient already reaches what it ends in.
 
 mod conv_stack;
 mod norm;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tch::{TchError, Tensor};
 
-use self::conv_stack::{ConvStack, Layer};
+use self::conv_stack::{Birth, ConvStack, Layer};
 use self::norm::NormModule;
 use self::squeeze_excite::SqueezeExcite;
 pub use self::tokens::TokenBlueprint;
@@ -58,10 +58,7 @@ impl CnnBlueprint {
         let conv = |kernel| Layer::conv(dim, dim, kernel, 1);
         let silu = Layer::of(StackLayer::Silu);
         let norm = Layer::of(StackLayer::Norm { channels: dim });
-        let birth_norm = Layer {
-            is_silent: true,
-            ..norm
-        };
+        let birth_norm = norm.born(Birth::Silent);
         match self {
             CnnBlueprint::Noop | CnnBlueprint::Attention | CnnBlueprint::Norm => Vec::new(),
             CnnBlueprint::Depthwise => vec![Layer::conv(dim, dim, 3, dim), conv(1), silu, birth_norm],
@@ -83,12 +80,98 @@ impl CnnBlueprint {
     }
 }
 
+/// Two 3×3 convolutions through `rank` channels, δ = B∗SiLU(GN(A∗x)): no norm follows the second, so that the amplitude of δ is
+/// free, and may be constant.
+#[derive(Clone, Copy)]
+struct LowRank {
+    id: &'static str,
+    summary: &'static str,
+    rank: Rank,
+}
+
+/// Channels between the two convolutions of a [`LowRank`], at most those of the slot.
+#[derive(Clone, Copy)]
+enum Rank {
+    Fixed(i64),
+    /// The slot's, divided by this.
+    Share(i64),
+}
+
+/// By rising rank.
+const LOW_RANK: [LowRank; 5] = [
+    LowRank {
+        id: "conv_rank2",
+        summary: "3x3 convolutions to 2 channels and back, group norm and SiLU between",
+        rank: Rank::Fixed(2),
+    },
+    LowRank {
+        id: "conv_rank4",
+        summary: "the same through 4 channels",
+        rank: Rank::Fixed(4),
+    },
+    LowRank {
+        id: "conv_quarter",
+        summary: "the same through a quarter of the channels",
+        rank: Rank::Share(4),
+    },
+    LowRank {
+        id: "conv_half",
+        summary: "the same through half of the channels",
+        rank: Rank::Share(2),
+    },
+    LowRank {
+        id: "conv_full",
+        summary: "the same through as many channels",
+        rank: Rank::Share(1),
+    },
+];
+
+impl LowRank {
+    fn layers(self, dim: i64) -> [Layer; 4] {
+        let rank = match self.rank {
+            Rank::Fixed(channels) => channels.min(dim),
+            Rank::Share(divisor) => (dim / divisor).max(1),
+        };
+        [
+            Layer::conv(dim, rank, 3, 1).born(Birth::He),
+            Layer::of(StackLayer::Norm { channels: rank }),
+            Layer::of(StackLayer::Silu),
+            Layer::conv(rank, dim, 3, 1).born(Birth::Silent),
+        ]
+    }
+}
+
+impl Blueprint for LowRank {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn param_count(&self, dim: i64) -> u64 {
+        self.graph(dim).parameters(dim)
+    }
+
+    fn graph(&self, dim: i64) -> ModuleGraph {
+        ModuleGraph::Stack(self.layers(dim).map(|layer| layer.graph).into())
+    }
+
+    fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
+        let module = ConvStack::new(&self.layers(dim), ParamSet::new(backend))?;
+        module.params().initialise(rng)?;
+        Ok(Box::new(module))
+    }
+}
+
 impl Default for BlueprintRegistry {
     /// The built-in blueprints.
     fn default() -> Self {
         let images = CnnBlueprint::ALL.map(|kind| (kind.code(), Arc::new(kind) as Arc<dyn Blueprint>));
         let texts = TokenBlueprint::ALL.map(|kind| (kind.code(), Arc::new(kind) as Arc<dyn Blueprint>));
-        Self::of(images.into_iter().chain(texts))
+        let on_request = LOW_RANK.map(|kind| Arc::new(kind) as Arc<dyn Blueprint>);
+        Self::of(images.into_iter().chain(texts), on_request)
     }
 }
 

@@ -15,7 +15,7 @@ pub fn catalog() -> Catalog {
     let entries = |names: &[&str]| names.iter().map(|name| Entry::new(*name, "for tests")).collect();
     let blueprints = "noop conv_light attention norm depthwise bottleneck conv_small conv_heavy";
     let blueprint = |(index, name): (usize, &str)| BlueprintEntry {
-        index,
+        index: Some(index),
         name: name.into(),
         summary: "for tests".into(),
         selectable: index > 0,

@@ -1,0 +1,128 @@
+//! The images that are adapted to, dealt out into folds: each is judged by networks that have not learnt from it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::data::{DataError, DataSet, Part, TaskData};
+use crate::grow::GrowError;
+use crate::keep::TestPart;
+
+/// Folds of a cross-validation.
+pub const FOLDS: usize = 5;
+
+/// All images to learn from, and what they are divided into.
+pub struct Folds {
+    whole: DataSet,
+    /// The fold of each image.
+    fold_of: Vec<usize>,
+}
+
+impl Folds {
+    /// Deals the training and the validation part out, class by class in turn; `more` images are learnt from in every fold and
+    /// never judged.
+    ///
+    /// # Errors
+    /// Texts; fewer images than folds; images that cannot be read.
+    pub fn new(data: &TaskData) -> Result<Self, GrowError> {
+        let TaskData::Images(set) = data else {
+            return Err(GrowError::Refused("only networks that read images are adapted".into()));
+        };
+        let all = joined([&set.train, &set.val])?;
+        if all.len() < 2 * FOLDS {
+            let found = all.len();
+            let least = 2 * FOLDS;
+            return Err(GrowError::Refused(format!("{found} images to learn from; at least {least} are needed")));
+        }
+        let mut dealt: BTreeMap<i64, usize> = BTreeMap::new();
+        let mut deal = |label: &i64| {
+            let count = dealt.entry(*label).or_default();
+            *count += 1;
+            (*count - 1) % FOLDS
+        };
+        let fold_of = all.labels.iter().map(&mut deal).collect();
+        let whole = DataSet {
+            train: Arc::new(all),
+            val: Part::default(),
+            ..(**set).clone()
+        };
+        Ok(Self { whole, fold_of })
+    }
+
+    /// Images to learn from.
+    pub fn len(&self) -> usize {
+        self.fold_of.len()
+    }
+
+    /// Images that a network of a fold learns from, at least.
+    pub fn least(&self) -> usize {
+        let sizes = (0..FOLDS).map(|fold| self.fold_of.iter().filter(|other| **other != fold).count());
+        sizes.min().unwrap_or(0)
+    }
+
+    /// All images but those of `fold`, or all; and `replayed` ones. The fold's validate, or all.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn data(&self, fold: Option<usize>, replayed: Option<&Part>) -> Result<TaskData, DataError> {
+        let places = |wanted: &dyn Fn(usize) -> bool| -> Vec<usize> {
+            (0..self.len()).filter(|&place| wanted(self.fold_of[place])).collect()
+        };
+        let learnt = chosen(&self.whole.train, &places(&|other| Some(other) != fold))?;
+        let train = match replayed {
+            Some(old) => joined([&learnt, old])?,
+            None => learnt,
+        };
+        let val = chosen(&self.whole.train, &places(&|other| fold.is_none_or(|fold| fold == other)))?;
+        Ok(TaskData::Images(Box::new(DataSet {
+            train: Arc::new(train),
+            val,
+            test: match fold {
+                Some(_) => Part::default(),
+                None => self.whole.test.clone(),
+            },
+            ..self.whole.clone()
+        })))
+    }
+
+    /// The images that judge a network of `fold`.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn judges(&self, fold: usize) -> Result<Option<TestPart>, DataError> {
+        let TaskData::Images(set) = self.data(Some(fold), None)? else {
+            return Ok(None);
+        };
+        let test = set.val.clone();
+        TestPart::of(&TaskData::Images(Box::new(DataSet { test, ..*set })))
+    }
+}
+
+/// The first `count` images of a part.
+///
+/// # Errors
+/// Images that cannot be read.
+pub fn first(part: &Part, count: usize) -> Result<Part, DataError> {
+    chosen(part, &(0..count.min(part.len())).collect::<Vec<_>>())
+}
+
+fn chosen(part: &Part, places: &[usize]) -> Result<Part, DataError> {
+    let (mut scratch, mut pixels) = (Vec::new(), Vec::new());
+    for &place in places {
+        pixels.extend_from_slice(part.image(place, &mut scratch)?);
+    }
+    Ok(Part {
+        images: pixels.into(),
+        labels: places.iter().map(|&place| part.labels[place]).collect(),
+    })
+}
+
+fn joined(parts: [&Part; 2]) -> Result<Part, DataError> {
+    let mut pixels = Vec::new();
+    for part in parts {
+        part.for_each_image(|image| pixels.extend_from_slice(image))?;
+    }
+    Ok(Part {
+        images: pixels.into(),
+        labels: parts.iter().flat_map(|part| part.labels.iter().copied()).collect(),
+    })
+}

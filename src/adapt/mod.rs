@@ -1,0 +1,252 @@
+//! Adapts a trained network to other images, with the given network still inside, bit for bit: the running statistics of its norms,
+//! their factors and offsets and the head get a second set of values, and small seeds grow in its slots, a *domain*.
+//!
+//! All rows are tuned alike: the learning rate, and the size of the seeds, by cross-validation over the few images that there are
+//! (`folds`), then one training on all of them (`play`). Beside the domains stand copies that were fine-tuned, which have to be
+//! kept beside the given network (`methods`, `table`).
+
+mod folds;
+mod methods;
+mod play;
+mod table;
+
+pub use table::{Adapted, Row};
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::data::{Part, TaskData};
+use crate::engine::{Names, Prepared};
+use crate::eval::{PlayEvent, Report};
+use crate::grow::{Base, GrowError, Ordered, Variant, open_place, ordered};
+use crate::keep::TestPart;
+use crate::network::{DataCard, GivenWeights, GrownNetwork, Measures};
+use folds::{FOLDS, Folds, first};
+use methods::{Method, Parts, SEEDS, TUNED};
+use play::{Trained, Trainer, Training};
+use table::{Outcome, table};
+
+/// Updates of a training, by which its passes over the data are chosen.
+const UPDATES: usize = 200;
+/// Samples of a batch, of few images an eighth.
+const BATCH: usize = 40;
+/// Learning rates that are tried for every row.
+pub const RATES: [f64; 3] = [0.02, 0.06, 0.2];
+
+/// A network and what it is to be adapted to.
+pub struct Order<'a> {
+    /// The scenario of all trainings.
+    pub base: Base<'a>,
+    /// Names that the application registers.
+    pub names: &'a Names,
+    /// The file of the given network.
+    pub given: PathBuf,
+    /// Learning rates that are tried for every row.
+    pub rates: Vec<f64>,
+    /// The most that may be added, in sizes of the given network.
+    pub budget: f64,
+    /// Data that the given network was trained on.
+    pub old: Option<TaskData>,
+    /// Name of the domain.
+    pub domain: String,
+    /// Folder of the result; what has been played is kept there until then.
+    pub place: PathBuf,
+    /// All that is there is removed, and everything played again.
+    pub is_forced: bool,
+}
+
+/// Adapts the network, unless parts of that were played before.
+///
+/// # Errors
+/// [`GrowError`].
+pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
+    let prepared = order.base.prepare(&Variant::default())?;
+    let (task, folder) = (&prepared.loaded.task, prepared.file.folder.as_deref());
+    let data = TaskData::load(task, folder, &order.names.data)?;
+    let plan = order.names.hosts.of(&task.host, folder)?.plan(task.classes);
+    let name = order.given.display().to_string();
+    let given = GivenWeights::read(&name, None, &plan)?;
+    if !given.has_body(&plan) {
+        let absent = given.absent.join(", ");
+        return Err(GrowError::Refused(format!("the weights have nothing for {absent}")));
+    }
+    let (parts, folds) = (Parts::of(&plan, &prepared.loaded.slots)?, Folds::new(&data)?);
+    let batch = BATCH.min((folds.least() / 4).max(1));
+    let steps = UPDATES.div_ceil((folds.least() / batch).max(1));
+    let replayed = order.old.as_ref().map(|old| part_of(old, folds.len())).transpose()?;
+    let mut trainer = Trainer {
+        base: Base {
+            sets: with_batches(&order.base, batch),
+            threads: 1,
+            ..order.base.clone()
+        },
+        order,
+        parts,
+        folds,
+        replayed,
+        steps: steps as u32,
+        ordered: 0,
+    };
+    let _lock = open_place(&order.place, &what_was_ordered(order, &prepared, &data, &given), order.is_forced)?;
+    for note in data.notes() {
+        report(PlayEvent::Note(note));
+    }
+    let mut outcomes = Vec::new();
+    let mut first_heads = None;
+    for method in methods(&trainer, given.absent.is_empty()) {
+        let outcome = tuned(&mut trainer, method, &outcomes, first_heads.as_ref(), report)?;
+        if method == Method::StatisticsAndHead {
+            first_heads = Some((outcome.rate, outcome.numbers.clone()));
+        }
+        outcomes.push(outcome);
+    }
+    let given = given_network(&prepared, order, &given, &outcomes[0])?;
+    let old = order.old.as_ref().map(TestPart::of).transpose()?.flatten();
+    table(order, given, outcomes, TestPart::of(&data)?.as_ref(), old.as_ref())
+}
+
+/// Rows in the order in which they are played: what others follow first. `has_head`: the given head is for the same classes.
+fn methods(trainer: &Trainer, has_head: bool) -> Vec<Method> {
+    let mut methods = vec![Method::StatisticsAndHead, Method::Head, Method::Norms];
+    if has_head {
+        methods.extend([Method::Given, Method::Statistics]);
+    }
+    if trainer.parts.has_slots() {
+        methods.push(Method::Seeds(TUNED));
+        methods.extend(SEEDS.into_iter().filter(|kind| *kind != TUNED).map(Method::Seeds));
+    }
+    methods.extend([Method::CopyKept, Method::Copy]);
+    methods.extend(trainer.replayed.as_ref().map(|_| Method::Replayed));
+    methods
+}
+
+/// A method at the rate that judges it best, on all images.
+fn tuned(
+    trainer: &mut Trainer,
+    method: Method,
+    before: &[Outcome],
+    heads: Option<&(f64, Vec<usize>)>,
+    report: &mut Report,
+) -> Result<Outcome, GrowError> {
+    let tuned = before.iter().find(|outcome| outcome.method == Method::Seeds(TUNED));
+    let rates = match (method, tuned) {
+        _ if !method.learns() => vec![trainer.order.rates[0]],
+        (Method::Seeds(_), Some(tuned)) => vec![tuned.rate],
+        _ => trainer.order.rates.clone(),
+    };
+    let folds = rates.iter().flat_map(|&rate| {
+        (0..FOLDS).map(move |fold| Training {
+            method,
+            rate,
+            fold: Some(fold),
+        })
+    });
+    let begins = |training: &Training| {
+        let (_, numbers) = heads.filter(|_| method.follows_head())?;
+        numbers.get(training.fold.unwrap_or(FOLDS)).copied()
+    };
+    let name = method.name();
+    let trained = trainer.play(&name, &folds.collect::<Vec<_>>(), &begins, report)?;
+    let judged = trained.chunks(FOLDS).map(|folds| judged(trainer, folds));
+    let judged = judged.collect::<Result<Vec<_>, _>>()?;
+    let hits = |right: &Vec<bool>| right.iter().filter(|right| **right).count();
+    // Of equals the first, which is the slowest.
+    let best = (0..rates.len()).rev().max_by_key(|&index| hits(&judged[index])).unwrap_or(0);
+    let (rate, right) = (rates[best], judged[best].clone());
+    let whole = Training { method, rate, fold: None };
+    let last = trainer.play(&format!("{name}, all images"), &[whole], &begins, report)?;
+    let of_best = &trained[best * FOLDS..(best + 1) * FOLDS];
+    let Some(last) = last.into_iter().next() else {
+        return Err(GrowError::Stopped(trainer.order.place.clone()));
+    };
+    let all = || trained.iter().chain([&last]);
+    Ok(Outcome {
+        method,
+        rate,
+        right,
+        numbers: of_best.iter().chain([&last]).map(|trained| trained.number).collect(),
+        seconds: all().map(|trained| trained.seconds).sum(),
+        macs: all().map(|trained| trained.macs).sum(),
+        tried: trained.len() + 1,
+        diverged: all().filter(|trained| trained.diverged).count(),
+        network: last.network,
+    })
+}
+
+/// Whether each image is read by the network that has not learnt from it, fold after fold.
+fn judged(trainer: &Trainer, folds: &[Trained]) -> Result<Vec<bool>, GrowError> {
+    let mut right = Vec::new();
+    for (fold, trained) in folds.iter().enumerate() {
+        if let Some(judges) = trainer.folds.judges(fold)? {
+            right.extend(judges.right(&trained.network)?);
+        }
+    }
+    Ok(right)
+}
+
+/// The fields of the base, and those that follow from how many images there are, unless they are set.
+fn with_batches(base: &Base, batch: usize) -> Vec<(&'static str, String)> {
+    let own = [
+        ("task.batch_size", batch.to_string()),
+        ("task.batches_per_step", "full".into()),
+    ];
+    base.sets.iter().cloned().chain(own).collect()
+}
+
+/// As many old images as there are new ones.
+fn part_of(old: &TaskData, count: usize) -> Result<Part, GrowError> {
+    match old {
+        TaskData::Images(set) => Ok(first(&set.train, count)?),
+        TaskData::Tokens(_) => Err(GrowError::Refused("--old: texts; images are needed".into())),
+    }
+}
+
+/// All that the trainings follow from, by name.
+fn what_was_ordered(order: &Order, prepared: &Prepared, data: &TaskData, given: &GivenWeights) -> Ordered {
+    let old = order.old.as_ref().map_or("none", TaskData::hash);
+    let own = [
+        ("--rates", format!("{:?}", order.rates)),
+        ("--old (hash)", old.into()),
+    ];
+    ordered(prepared, data, given.tensors.iter(), &own)
+}
+
+/// The given network as it is, with the head that it has.
+fn given_network(
+    prepared: &Prepared,
+    order: &Order,
+    given: &GivenWeights,
+    like: &Outcome,
+) -> Result<GrownNetwork, GrowError> {
+    let (task, folder) = (&prepared.loaded.task, prepared.file.folder.as_deref());
+    if let Ok(kept) = GrownNetwork::load_any(&order.given)? {
+        return Ok(kept);
+    }
+    let classes = given.other_classes.map_or(task.classes, |classes| classes as i64);
+    let plan = order.names.hosts.of(&task.host, folder)?.plan(classes);
+    let tensors = GivenWeights::read(&order.given.display().to_string(), None, &plan)?.tensors;
+    let parameters = plan.outline().parameters;
+    let macs = plan.op_costs().iter().map(|cost| cost.macs).sum();
+    let like = &like.network;
+    Ok(GrownNetwork {
+        graph: plan.graph(),
+        parameters: tensors,
+        measures: Measures {
+            validation: None,
+            test: None,
+            parameters,
+            macs,
+            host_parameters: parameters,
+            host_macs: macs,
+        },
+        data: DataCard {
+            classes: Vec::new(),
+            validation: None,
+            test: None,
+            ..like.data.clone()
+        },
+        origin: like.origin.clone(),
+        growth: Vec::new(),
+        domains: BTreeMap::new(),
+    })
+}

@@ -1,0 +1,176 @@
+//! What the rows of an adaptation came to, which of them is the result, and why.
+
+use serde::Serialize;
+
+use super::Order;
+use super::methods::Method;
+use crate::grow::{Bounded, GrowError, paired, share};
+use crate::keep::TestPart;
+use crate::network::GrownNetwork;
+
+/// How far in percentage points a simpler row may be behind to be as good.
+const AS_GOOD: f64 = 1.0;
+
+/// A method at its best rate.
+pub struct Outcome {
+    pub method: Method,
+    pub rate: f64,
+    /// Whether each image was read by a network that had not learnt from it, fold after fold.
+    pub right: Vec<bool>,
+    /// The trainings of the folds and on all images, by which they are kept.
+    pub numbers: Vec<usize>,
+    /// The network of all images.
+    pub network: GrownNetwork,
+    pub tried: usize,
+    pub diverged: usize,
+    pub seconds: f64,
+    pub macs: u64,
+}
+
+/// A row of the table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What learnt.
+    pub name: String,
+    /// The given network is still inside.
+    pub keeps: bool,
+    /// Values that are kept beside the given network.
+    pub added: u64,
+    /// The same in sizes of the given network.
+    pub added_share: f64,
+    /// Multiply-accumulates of a sample.
+    pub macs: u64,
+    /// Percent of the images, each read by a network that has not learnt from it, with Wilson's interval.
+    pub cross_validated: Bounded,
+    /// Percent of the test part; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<Bounded>,
+    /// The written row minus this, percentage points of the test part, without one of the cross-validated images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written_ahead: Option<Bounded>,
+    /// Percent of the test part of the old data, by the network alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<Bounded>,
+    /// The learning rate.
+    pub rate: f64,
+    /// Trainings, those at other rates among them.
+    pub tried: usize,
+    /// Those that diverged and were rolled back.
+    pub diverged: usize,
+    /// Wall time of the trainings.
+    pub seconds: f64,
+    /// Multiply-accumulates of the trainings, in billions.
+    pub gmacs: f64,
+}
+
+/// The given network with a domain more, and the table.
+#[derive(Serialize)]
+pub struct Adapted {
+    /// Name of the domain.
+    pub domain: String,
+    /// Name of the row that it is.
+    pub written: String,
+    /// Why, in sentences.
+    pub why: String,
+    /// Smaller additions first, then the copies.
+    pub rows: Vec<Row>,
+    /// The result.
+    #[serde(skip)]
+    pub network: GrownNetwork,
+}
+
+/// Compares the outcomes and adds the chosen one to `given`.
+pub fn table(
+    order: &Order,
+    given: GrownNetwork,
+    mut outcomes: Vec<Outcome>,
+    test: Option<&TestPart>,
+    old: Option<&TestPart>,
+) -> Result<Adapted, GrowError> {
+    let size = given.measures.parameters.max(1);
+    let added = |outcome: &Outcome| match outcome.method.keeps() {
+        true => outcome.network.own(&given).map(|(_, tensor)| tensor.numel() as u64).sum(),
+        false => size,
+    };
+    outcomes.sort_by_key(|outcome| (!outcome.method.keeps(), added(outcome), outcome.method));
+    let right = |part: Option<&TestPart>| -> Result<Vec<Option<Vec<bool>>>, GrowError> {
+        let tested = outcomes.iter().map(|outcome| part.map(|part| part.right(&outcome.network)).transpose());
+        Ok(tested.collect::<Result<_, _>>()?)
+    };
+    let (tested, olds) = (right(test)?, right(old.filter(|_| given.graph.layers.last() == outcomes[0].network.graph.layers.last()))?);
+    let fits = |outcome: &&Outcome| added(outcome) as f64 <= order.budget * size as f64;
+    let kept = outcomes.iter().filter(|outcome| outcome.method.keeps()).filter(fits);
+    let Some(best) = kept.clone().max_by(|one, other| hits(one).cmp(&hits(other)).then(added(other).cmp(&added(one)))) else {
+        return Err(GrowError::Refused(format!("nothing fits into a budget of {}x", order.budget)));
+    };
+    // The smallest within one standard error (Breiman et al. 1984), or a point, of the best.
+    let images = best.right.len().max(1) as f64;
+    let p = hits(best) as f64 / images;
+    let error = (100.0 * (p * (1.0 - p) / images).sqrt()).max(AS_GOOD.min(100.0 / images));
+    let behind = |outcome: &Outcome| 100.0 * (hits(best) as f64 - hits(outcome) as f64) / images;
+    let Some(written) = outcomes
+        .iter()
+        .position(|outcome| outcome.method.keeps() && fits(&outcome) && behind(outcome) <= error)
+    else {
+        return Err(GrowError::Refused("no row is as good as the best".into()));
+    };
+    let rows = outcomes.iter().enumerate().map(|(place, outcome)| {
+        let ahead = match (&tested[written], &tested[place]) {
+            (Some(one), Some(other)) => paired(one, other),
+            _ => paired(&outcomes[written].right, &outcome.right),
+        };
+        Row {
+            name: outcome.method.name(),
+            keeps: outcome.method.keeps(),
+            added: added(outcome),
+            added_share: added(outcome) as f64 / size as f64,
+            macs: outcome.network.measures.macs,
+            cross_validated: share(&outcome.right),
+            test: tested[place].as_deref().map(share),
+            written_ahead: (place != written).then_some(ahead),
+            old: olds[place].as_deref().map(share),
+            rate: outcome.rate,
+            tried: outcome.tried,
+            diverged: outcome.diverged,
+            seconds: outcome.seconds,
+            gmacs: outcome.macs as f64 / 1e9,
+        }
+    });
+    let rows: Vec<Row> = rows.collect();
+    let why = why(&rows, written, &best.method.name(), error);
+    let chosen = outcomes.swap_remove(written);
+    let mut network = given;
+    network.add_domain(&order.domain, chosen.network)?;
+    Ok(Adapted {
+        domain: order.domain.clone(),
+        written: rows[written].name.clone(),
+        why,
+        rows,
+        network,
+    })
+}
+
+fn hits(outcome: &Outcome) -> usize {
+    outcome.right.iter().filter(|right| **right).count()
+}
+
+/// The rule, and what is better or cheaper.
+fn why(rows: &[Row], written: usize, best: &str, error: f64) -> String {
+    let row = &rows[written];
+    let rule = match row.name == best {
+        true => "the best of what keeps the given network".into(),
+        false => format!("the smallest addition within {error:.1} points of the best, {best}, by cross-validation"),
+    };
+    let mut reasons = vec![format!("written is `{}`, at {:.2}x of the given network added: {rule}", row.name, row.added_share)];
+    for other in rows {
+        let Some(Bounded { mean, low, high }) = other.written_ahead else { continue };
+        if high < 0.0 {
+            let price = other.added_share;
+            reasons.push(format!(
+                "`{}` is ahead of it by {:.1} points ({:.1} to {:.1}) for {price:.2}x",
+                other.name, -mean, -high, -low
+            ));
+        }
+    }
+    reasons.join("; ")
+}

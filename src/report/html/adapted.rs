@@ -1,0 +1,50 @@
+//! The page of an `adapt`: what reads the new images best, and at what price beside the given network.
+
+use maud::html;
+
+use super::network::network;
+use super::page::{Page, shown, tile};
+use super::pictures::{Point, scatter};
+use crate::adapt::Adapted;
+use crate::report::adapted::adaptation_table;
+use crate::report::grown::capitalised;
+
+/// The page, whole.
+pub fn adaptation_page(adapted: &Adapted) -> String {
+    let mut page = Page::new(format!("the domain {}: simic-engine", adapted.domain));
+    let written = adapted.rows.iter().find(|row| row.name == adapted.written);
+    page.head = Some(html! {
+        p.name { "adapt" }
+        h1 { (capitalised(&adapted.why)) }
+        @if let Some(row) = written {
+            div.tiles {
+                (tile(&row.name, "what learns"))
+                (tile(&format!("{:.1} %", row.test.unwrap_or(row.cross_validated).mean), "of the new images"))
+                (tile(&format!("{:.2}x", row.added_share), "of the given network is added"))
+            }
+        }
+    });
+    let names: Vec<&str> = adapted.rows.iter().map(|row| row.name.as_str()).collect();
+    let points = adapted.rows.iter().map(|row| Point {
+        group: &row.name,
+        name: row.name.clone(),
+        cost: row.added as f64,
+        accuracy: row.test.unwrap_or(row.cross_validated).mean,
+    });
+    let about = "Of the new images. A fine-tuned copy is a network more, as the given one is kept beside it.";
+    let body = html! {
+        (scatter("parameters added", about, &names, points))
+        (shown(adaptation_table(&adapted.rows)))
+    };
+    page.section("better", "What is it worth, and what does it cost?", body);
+    if let Some(domain) = adapted.network.domains.get(&adapted.domain) {
+        page.section("network", "What is written?", network(domain));
+    }
+    let domain = format!("network.load()(x, domain={:?})", adapted.domain);
+    let body = html! {
+        p { code { (domain) } " in this folder, which needs nothing but torch; " code { "network.load()(x)" } " is the given network; "
+            code { "python network.py --certificate" } " proves that it is as it was." }
+    };
+    page.section("taken", "How is it used?", body);
+    page.render(None)
+}
