@@ -1,4 +1,4 @@
-//! What anomalies lead to, by `run.on_anomaly`: a checkpoint, a folder with what led to them, and the end of the run.
+//! Responses to anomalies, by `run.on_anomaly`: a checkpoint, a folder with what led to them, and the end of the run.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ struct EnvPrecision {
     skipped_updates: u64,
 }
 
-/// What is written beside an anomaly.
+/// State of the run that is written beside an anomaly.
 #[derive(SystemParam)]
 pub(crate) struct Circumstances<'w, 's> {
     envs: Query<'w, 's, (&'static EnvId, &'static TrainMetrics, &'static EpisodeStats)>,

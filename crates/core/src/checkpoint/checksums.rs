@@ -66,7 +66,7 @@ pub(super) fn unlisted(folder: &Path) -> io::Result<Vec<String>> {
     Ok(files)
 }
 
-/// Sums and names; `None` if a line is none, or leads out of the folder: what is there may be a device without an end.
+/// Sums and names; `None` if a line isn't both, or leads out of the folder: what is there may be a device without an end.
 fn parse(list: &str) -> Option<Vec<(&str, &str)>> {
     let is_inside = |file: &str| {
         Path::new(file)

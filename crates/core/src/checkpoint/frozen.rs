@@ -18,7 +18,7 @@ pub struct FrozenPolicy {
     pub origin: Option<PolicyOrigin>,
 }
 
-/// The run behind a policy.
+/// The run that a policy is from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyOrigin {
     /// Its scenario with every default and override.
@@ -27,7 +27,7 @@ pub struct PolicyOrigin {
     pub data_hash: String,
     /// Rounds that the policy had seen.
     pub rounds: u32,
-    /// Rounds that the run has played by now: those behind them are new to every policy of its checkpoints.
+    /// Rounds that the run has played by now: later ones are new to every policy of its checkpoints.
     pub rounds_played: u32,
 }
 

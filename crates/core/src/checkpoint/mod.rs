@@ -1,4 +1,4 @@
-//! What outlasts the process: checkpoints on disk, between rounds and inside them, and runs that resume from them.
+//! State that outlasts the process: checkpoints on disk, between rounds and inside them, and runs that resume from them.
 
 mod checksums;
 mod saved_learner;

@@ -24,7 +24,7 @@ const MAY_CHANGE: [&str; 3] = [ROUNDS, "run.checkpoint_every_steps", "run.memory
 
 const ROUNDS: &str = "run.rounds";
 
-/// What `--allow` calls the content of the data set: no field of a scenario, but beside the one that says how it is fed.
+/// Name by which `--allow` calls the content of the data set: no field of a scenario, but in the section of how it is fed.
 const DATA: &str = "data.hash";
 
 /// Why a run cannot be resumed. Nothing in its folder has been changed.
@@ -71,7 +71,7 @@ pub struct ResumePoint {
     pub checkpoint: PathBuf,
     /// The round and step of the checkpoint, and what it counts.
     pub progress: Progress,
-    /// What differs from the run as it was played until then, in words.
+    /// Differences from the run as it was played until then, in words.
     pub changed: Vec<String>,
     /// Whether the run may continue with other data than it has learnt from.
     pub allows_other_data: bool,
@@ -109,7 +109,7 @@ impl ResumePoint {
 /// A run that has ended or been killed, as its directory shows it.
 #[derive(Clone, Debug)]
 pub struct PastRun {
-    /// What the run resumes from.
+    /// The point to resume from.
     pub point: ResumePoint,
     /// The scenario file of the run.
     pub file: ScenarioFile,
@@ -147,15 +147,15 @@ impl PastRun {
         })
     }
 
-    /// Whether the folder of a run has what a resume starts from, for those who advise one. Nothing is claimed or changed.
+    /// Checks that the folder of a run has what a resume starts from, for messages that suggest it. Changes nothing.
     ///
     /// # Errors
-    /// What is not there, or cannot be read.
+    /// The part that is missing or cannot be read.
     pub fn can_continue(path: &Path) -> Result<(), ResumeError> {
         start_of(&RunDirectory::open(path)?, CheckpointName::Last).map(drop)
     }
 
-    /// What the run was changed by when it was resumed before.
+    /// Overrides with which the run was resumed before.
     ///
     /// # Errors
     /// A checkpoint that was edited by hand.
@@ -189,7 +189,7 @@ impl PastRun {
         shelf.tidy(&self.point.progress);
     }
 
-    /// What the run resumes from. `before` is its scenario so far, `now` the one to resume with, `changes` the overrides
+    /// The point to resume from. `before` is the run's scenario so far, `now` the one to resume with, `changes` the overrides
     /// between the two and `allowed` the paths, or sections, at which they may differ.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl PastRun {
         Ok(point)
     }
 
-    /// What has changed and may, in words.
+    /// Permitted differences, in words.
     fn differences(
         &self,
         differing: &[(String, Value, Value)],
@@ -293,11 +293,11 @@ fn compare_weights(progress: &Progress, now: Option<&str>) -> Result<(), ResumeE
     }
 }
 
-/// Whether an engine of the run's scenario finds the weights and the recording that a checkpoint was played with, as a resume will
-/// ask. Neither data nor the weights of a policy are read.
+/// Checks that an engine of the run's scenario finds the weights and the recording that a checkpoint was played with, as a
+/// resume does. Neither data nor the weights of a policy are read.
 ///
 /// # Errors
-/// What is missing, or is another one.
+/// Weights or a recording that are missing or differ.
 pub fn compare_inputs(world: &mut World, checkpoint: &Path, progress: &Progress) -> Result<(), Failure> {
     if progress.weights_hash.is_some() {
         let weights = StartingWeights::read(world.resource(), world.resource())?;
@@ -318,7 +318,7 @@ fn covers(allowed: &str, path: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// What differs, each thing once.
+/// Differences, each thing once.
 #[derive(Default)]
 struct Differences {
     named: BTreeSet<String>,

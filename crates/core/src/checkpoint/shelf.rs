@@ -60,7 +60,7 @@ pub struct Progress {
     pub step: u32,
     /// Events below belong to what has been played.
     pub next_seq: u64,
-    /// What the record was up to there; `None` where it could not be written.
+    /// Extent of the record up to there; `None` where it could not be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<EventsMark>,
     /// Envs of the run.
@@ -342,7 +342,7 @@ impl Checkpoints {
         }
     }
 
-    /// Moves the checkpoints behind `id` into `discarded-{n}/`: the run resumes at `id` and plays those rounds
+    /// Moves the checkpoints after `id` into `discarded-{n}/`: the run resumes at `id` and plays those rounds
     /// again. The newest is moved last: until all are moved it is the run's current checkpoint.
     ///
     /// # Errors
@@ -494,7 +494,7 @@ fn list(rounds: &[u32]) -> String {
 }
 
 fn read(folder: &Path) -> Result<Progress, CheckpointError> {
-    /// What every format has.
+    /// The field that every format has.
     #[derive(Deserialize)]
     struct AnyFormat {
         format: u32,

@@ -24,7 +24,7 @@ use crate::unfinished::UnfinishedRound;
 /// The last rollouts, where updates learn from them as well, as segments of trajectories.
 const ROLLOUTS_FILE: &str = "rollouts.safetensors";
 
-/// What the run remembers of its checkpoints.
+/// The run's memory of its checkpoints.
 #[derive(Resource, Debug, Default)]
 pub struct CheckpointState {
     /// The best rolling accuracy so far, and the checkpoint that has it.
@@ -92,7 +92,7 @@ impl TrainedState<'_> {
     }
 }
 
-/// What a run is made from; one that is resumed has the same.
+/// Inputs of a run; one that is resumed has the same.
 #[derive(SystemParam)]
 pub struct RunInputs<'w> {
     data: Res<'w, LoadedData>,

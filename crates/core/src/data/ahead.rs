@@ -1,8 +1,8 @@
 //! Batches that are gathered ahead of time, of data that are not on the device: threads fill kept buffers while the batch
 //! before is trained on.
 //!
-//! What a batch is made of was drawn before any thread hears of it, and batches are taken in the order in which they were
-//! asked for: no timing changes what an env gets. Behind the last batch of a step come those of the next, which are gathered
+//! The samples of a batch are drawn before any thread hears of it, and batches are taken in the order in which they were
+//! asked for: no timing changes what an env gets. After the last batch of a step come those of the next, which are gathered
 //! while the step is validated and judged. A batch that could not be gathered is tried once more, since storage that
 //! was away for a moment comes back; a second failure of the thread is reported at the batch that needed it.
 
@@ -23,7 +23,7 @@ use crate::scenario::DataConfig;
 use crate::threads::start_worker;
 use crate::torch::HostBuffer;
 
-/// What batches are gathered from, row by row, by any thread.
+/// Rows that batches are gathered from, by any thread.
 pub(super) trait Rows: Debug + Send + Sync {
     /// Writes the data at `position`, as the feed's plan counts, into `row`; `scratch` is kept between calls.
     fn read(&self, position: i64, row: &mut [u8], scratch: &mut Vec<u8>) -> Result<(), DataError>;
@@ -97,7 +97,7 @@ impl Ring {
         }
     }
 
-    /// Sees that batch `batch` of the step that was drawn last, and those behind it, are on their way.
+    /// Ensures that batch `batch` of the step that was drawn last, and those after it, are on their way.
     ///
     /// # Errors
     /// As [`Self::fetch`].
@@ -119,7 +119,7 @@ impl Ring {
     /// Queues the copy of batch `batch` of the step into `to`, `u8` of as many bytes, and asks for a later one.
     ///
     /// # Errors
-    /// What the batch could not be gathered for; a thread that was lost; storage that does not answer; those of the device.
+    /// The failure to gather the batch; a thread that was lost; storage that does not answer; errors of the device.
     pub fn fetch(&mut self, batch: usize, plan: &mut FeedPlan, to: &Tensor) -> Result<(), DataError> {
         self.turn_to(batch, plan)?;
         let Some((_, filled)) = self.asked.pop_front() else {
@@ -129,7 +129,7 @@ impl Ring {
         self.turn_to(batch + 1, plan)
     }
 
-    /// Lets go of what was asked for and never taken, as in a step that failed.
+    /// Lets go of batches that were asked for and never taken, as in a step that failed.
     fn forget(&mut self) -> Result<(), DataError> {
         while let Some((_, filled)) = self.asked.pop_front() {
             let (buffer, _) = self.wait(&filled)?;

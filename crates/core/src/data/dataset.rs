@@ -35,7 +35,7 @@ pub struct DataSet {
     pub b: Vec<f32>,
     /// The pixel that the scenario's normalisation reads as 1.
     pub full: f64,
-    /// What is unusual about the files, but no error.
+    /// Unusual properties of the files that are no errors.
     pub notes: Vec<String>,
     /// In the order of their labels; empty where the files name none.
     pub class_names: Vec<String>,
@@ -179,7 +179,7 @@ fn take(pool: Part, split: &Split) -> [Part; 3] {
     ]
 }
 
-/// What stays for training moves to the front of the memory that it is in: large sets are not there twice.
+/// Moves the training part to the front of the memory that it is in: large sets are not there twice.
 fn take_bytes(mut images: Vec<u8>, size: usize, split: &Split) -> [Vec<u8>; 3] {
     let copy = |indices: &[usize]| -> Vec<u8> {
         let mut copied = Vec::with_capacity(indices.len() * size);

@@ -1,4 +1,4 @@
-//! What can go wrong with data.
+//! Errors of data.
 
 use std::fmt::Display;
 use std::io;
@@ -16,11 +16,11 @@ use crate::torch::TorchError;
 pub struct DataError {
     /// Where it is, and what is wrong there.
     fault: String,
-    /// What to do about it, or what would be valid.
+    /// How to correct it, or what would be valid.
     remedy: String,
 }
 
-/// What helps where a file is not as long as it says.
+/// Remedy where a file is not as long as it says.
 const DAMAGED: &str = "the file is damaged, or its sizes are not written as the format says: fetch or convert it again";
 
 impl DataError {

@@ -104,10 +104,10 @@ impl StepFeed {
     }
 
     /// Draws and uploads order and augmentation of all batches of a step. Where images come from elsewhere, the first
-    /// batches of the `upcoming` step are gathered behind its last.
+    /// batches of the `upcoming` step are gathered after its last.
     ///
     /// # Errors
-    /// What the device says; storage that does not answer, where images come from elsewhere.
+    /// Errors of the device; storage that does not answer, where images come from elsewhere.
     pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
         self.upload(key, upcoming)
             .map_err(|cause| DataError::feed_device(self.plan.env, cause))?;
@@ -129,7 +129,7 @@ impl StepFeed {
     /// batch occupied.
     ///
     /// # Errors
-    /// What the device says; what images that come from elsewhere could not be read for.
+    /// Errors of the device; failures to read images that come from elsewhere.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         if let Supply::Ring(ring, _) = &mut self.images {
             ring.fetch(batch, &mut self.plan, &self.pixels)?;

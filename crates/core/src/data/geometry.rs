@@ -107,7 +107,7 @@ impl Geometry {
         }
     }
 
-    /// Bytes of what [`Self::lay_out`] makes.
+    /// Bytes of the layout by [`Self::lay_out`].
     pub fn stored_bytes(&self) -> u128 {
         [self.stored_images(), self.area(), self.shape.channels]
             .into_iter()

@@ -68,7 +68,7 @@ pub struct Input {
 /// Opens a file for reading, through a decoder if it is gzip.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 pub fn open(path: &Path) -> Result<Input, DataError> {
     let io = |cause| DataError::io(path, cause);
     let mut file = BufReader::with_capacity(BUFFER, files::open(path).map_err(io)?);
@@ -84,10 +84,10 @@ pub fn open(path: &Path) -> Result<Input, DataError> {
     Ok(Input { name, bytes })
 }
 
-/// Opens a file to be read at any place; `None` where that cannot be done, as it is packed.
+/// Opens a file for reading at any place; `None` where that cannot be done because it is packed.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 pub fn open_unpacked(path: &Path) -> Result<Option<File>, DataError> {
     let io = |cause| DataError::io(path, cause);
     let file = files::open(path).map_err(io)?;

@@ -1,4 +1,4 @@
-//! What envs train on: loading and splitting images and texts, their one resident copy per device or the way to them, the
+//! Data that envs train on: loading and splitting images and texts, their one resident copy per device or the way to them, the
 //! per-env feed of batches.
 //!
 //! Bytes flow `files of a format | digits | synth → dataset (split, checked, hashed) → resident (device) → feed (per env)`; of

@@ -1,4 +1,4 @@
-//! What your own images determine of a task on them: for scenarios that do not say it, and for `init`, which writes it.
+//! Settings of a task that follow from your own images: for scenarios that leave them out, and for `init`, which writes them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ const IMAGE_SIDE: usize = 32;
 /// Samples of a batch, but of a small set.
 const BATCH: usize = 64;
 
-/// What a task on what `survey` found at `data` trains on, with a host of that family.
+/// The task on the images that `survey` found at `data`, with a host of that family.
 ///
 /// # Errors
-/// Images that are not square, but of image files, which are cropped.
+/// Images that are not square, except image files, which are cropped.
 pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result<OwnImages, DataError> {
     let &Survey { height, width, .. } = survey;
     let mut side = height;
@@ -78,7 +78,7 @@ pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result
     })
 }
 
-/// What `split` takes of the training files for validation and test, where they bring no part of that name.
+/// Shares of the training files, per mille, for validation and test, where the files bring no part of that name.
 fn permilles(survey: &Survey) -> (usize, usize) {
     let brings = |part: &str| survey.parts.iter().any(|found| found.part == part);
     match (brings("validation"), brings("test")) {

@@ -20,7 +20,7 @@ pub struct Part {
 /// Where the images of a part lie.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Images {
-    /// In memory as they are used, one behind the other.
+    /// In memory as they are used, one after the other.
     Memory(Vec<u8>),
     /// As they are in their files, from which one is taken whenever it is asked for.
     Files(Records),

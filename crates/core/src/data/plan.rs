@@ -42,7 +42,7 @@ pub(super) struct FeedPlan {
     ahead: Drawn,
 }
 
-/// What was drawn for all positions of a step: windows, samples, and squares if there are any; of texts, samples alone.
+/// Draws of all positions of a step: windows, samples, and squares if there are any; of texts, samples alone.
 #[derive(Debug, Default)]
 struct Drawn {
     /// Determines the positions: two draws for one key are equal.
@@ -90,8 +90,8 @@ impl FeedPlan {
         &self.current.positions
     }
 
-    /// What batch `batch` of the step that was drawn last is gathered from: windows of images, or samples that are taken as
-    /// they are. Behind its last batch come those of the upcoming step, which is drawn when it is first asked for, and
+    /// Positions of batch `batch` of the step that was drawn last: windows of images, or samples that are taken as they are.
+    /// After its last batch come those of the upcoming step, which is drawn when it is first asked for, and
     /// then nothing.
     pub(super) fn batch(&mut self, batch: usize) -> Option<(Due, &[i64])> {
         let FeedArithmetic {
@@ -118,7 +118,7 @@ impl FeedPlan {
         Some(&self.ahead)
     }
 
-    /// What is drawn of each sample: itself; of images also the window, and with cutout the square.
+    /// Numbers drawn for each sample: itself; of images also the window, and with cutout the square.
     pub(super) fn draws(&self) -> usize {
         1 + usize::from(self.crops.is_some()) + usize::from(self.cuts_out())
     }
@@ -175,7 +175,7 @@ impl FeedPlan {
         }
     }
 
-    /// The augmentation of a batch. Squares are drawn behind all crops: those are the same with and without.
+    /// The augmentation of a batch. Squares are drawn after all crops: those are the same with and without.
     fn augment(&self, rng: &mut impl Draw, samples: &[i64], windows: &mut [i64], squares: &mut [i64]) {
         let Some((augment, geometry)) = self.crops else { return };
         for (&sample, window) in samples.iter().zip(windows) {
@@ -187,7 +187,7 @@ impl FeedPlan {
         }
     }
 
-    /// What names the order's stream: envs that share an order leave themselves out of it.
+    /// Indices that name the order's stream: envs that share an order leave themselves out of it.
     fn step_indices(&self, key: StepKey) -> Vec<u64> {
         match self.arithmetic.sharing {
             Sharing::PerEnv => vec![key.round, self.env, key.step],

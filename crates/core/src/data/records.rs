@@ -59,7 +59,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// All images of `files`, one file behind the other.
+    /// All images of `files`, one file after the other.
     pub fn new(files: Vec<RecordFile>, shape: Shape, is_planar: bool) -> Self {
         let mut total = 0;
         let mut starts = Vec::with_capacity(files.len());

@@ -24,11 +24,11 @@ pub struct CustomImages {
     pub channels: usize,
     /// Pixel value that means 1.0; more than 0, and no pixel is above it.
     pub scale: f64,
-    /// What updates parameters. Parts that are not brought are drawn from it, as `task.split` says.
+    /// Part that updates parameters. Parts that are not brought are drawn from it, as `task.split` says.
     pub train: Part,
-    /// What reward, observation and governor see.
+    /// Part that reward, observation and governor see.
     pub val: Option<Part>,
-    /// What the final evaluation alone reads.
+    /// Part that the final evaluation alone reads.
     pub test: Option<Part>,
 }
 
@@ -61,7 +61,7 @@ pub struct CustomImages {
 /// sets.register("halves", "one half is bright", Arc::new(halves));
 /// ```
 pub trait CustomData: Send + Sync {
-    /// Reads or makes the images; called once at start-up. Labels, shapes and sizes are checked behind it. The same
+    /// Reads or makes the images; called once at start-up. Labels, shapes and sizes are checked after it. The same
     /// request must yield the same bytes: a run that is resumed asks again, and refuses other data.
     ///
     /// # Errors

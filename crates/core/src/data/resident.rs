@@ -28,7 +28,7 @@ pub struct Batch {
     /// `[n, block]`, i32, tokens. On the env's device. A training batch lies in the env's kept buffer: it is valid until the env's
     /// next fetch.
     pub x: Tensor,
-    /// Classes: `[n]`, i64; of texts `[n, block]`, the token behind each. On the env's device.
+    /// Classes: `[n]`, i64; of texts `[n, block]`, the token after each. On the env's device.
     pub y: Tensor,
     /// Number of samples.
     pub n: usize,
@@ -143,7 +143,7 @@ pub struct EvalSet {
 }
 
 impl EvalSet {
-    /// Samples and what is to be predicted of them, a row a sample.
+    /// Samples and their targets, a row a sample.
     pub(super) fn of(x: Tensor, y: Tensor) -> Self {
         let len = x.size().first().map_or(0, |&rows| rows as usize);
         Self { x, y, len }

@@ -2,7 +2,7 @@
 
 use crate::files::counted;
 
-/// What all images of a set look like.
+/// The shape that all images of a set have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Values of a pixel.

@@ -1,4 +1,4 @@
-//! What lies under a path: which format it has, how many images of which class and how bright they are, or how many tokens.
+//! Survey of the data under a path: the format, how many images of which class and how bright they are, or how many tokens.
 //! For people who want to know before a run does.
 
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub enum Format {
     Tokens(TokenFormat),
 }
 
-/// What is known of a data set beforehand; the rest is guessed.
+/// Properties of a data set that are known beforehand; the rest is guessed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known {
     /// How it is written.
@@ -85,9 +85,9 @@ pub struct Survey {
     pub parts: Vec<PartSurvey>,
     /// By label.
     pub classes: Vec<ClassSurvey>,
-    /// What is unusual, but no error.
+    /// Unusual properties that are no errors.
     pub notes: Vec<String>,
-    /// What a scenario has to say of arrays, known or guessed.
+    /// Settings of arrays that a scenario has to state, known or guessed.
     #[serde(skip)]
     pub stated: Stated,
 }
@@ -160,7 +160,7 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
     Ok(Surveyed::Images(Survey { stated, ..of(&found)? }))
 }
 
-/// What is given beside the path has to say something of the format: nothing is ignored in silence.
+/// Checks that each flag given beside the path applies to the format: nothing is ignored in silence.
 fn check_flags(path: &Path, labels: Option<&Path>, known: Known, format: Format) -> Result<(), DataError> {
     let is_array = matches!(format, Format::Npy | Format::Npz);
     let is_text = matches!(format, Format::Text | Format::Tokens(_));

@@ -55,7 +55,7 @@ impl TaskData {
         }
     }
 
-    /// What is unusual about the files, but no error.
+    /// Unusual properties of the files that are no errors.
     pub fn notes(&self) -> &[String] {
         match self {
             Self::Images(set) => &set.notes,
@@ -128,10 +128,10 @@ impl TaskData {
         })
     }
 
-    /// Whether a host reads data like these.
+    /// Checks that a host reads data like these.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The property in which host and data disagree.
     pub fn check_host(&self, topology: Topology, input: Features) -> Result<(), DataError> {
         let other_kind = |host, data| Err(DataError::host("host", host, self.name(), data));
         match (self, topology) {
@@ -261,10 +261,10 @@ impl Feed {
     }
 
     /// Draws and uploads the order of all batches of a step, and how images are cropped. Of data that come from elsewhere,
-    /// the first batches of the `upcoming` step, if one follows, are gathered behind its last.
+    /// the first batches of the `upcoming` step, if one follows, are gathered after its last.
     ///
     /// # Errors
-    /// What the device says; storage that does not answer, where they come from elsewhere.
+    /// Errors of the device; storage that does not answer, where they come from elsewhere.
     pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
         match self {
             Self::Images(feed) => feed.begin_step(key, upcoming),
@@ -276,7 +276,7 @@ impl Feed {
     /// batch occupied.
     ///
     /// # Errors
-    /// What the device says; what data that come from elsewhere could not be read for.
+    /// Errors of the device; failures to read data that come from elsewhere.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         match self {
             Self::Images(feed) => feed.fetch(batch),
@@ -284,7 +284,7 @@ impl Feed {
         }
     }
 
-    /// What is to be predicted in the whole step, `i64`, flat, in batch order.
+    /// Targets of the whole step, `i64`, flat, in batch order.
     pub fn step_labels(&self) -> &Tensor {
         match self {
             Self::Images(feed) => feed.step_labels(),

@@ -57,7 +57,7 @@ pub struct TrainMetrics {
     pub loss_scale: Option<f64>,
 }
 
-/// What the whole network, all seeds as they are, does on the validation part.
+/// Loss and accuracy of the whole network, all seeds as they are, on the validation part.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValMetrics {
     /// Nats per sample; not finite if the network is not.
@@ -75,7 +75,7 @@ pub struct GradReport {
     pub seeds: SmallVec<[Option<SeedTraining>; 4]>,
 }
 
-/// What the training batches of a step showed of a seed.
+/// Measurements of a seed over the training batches of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeedTraining {
     /// `None` in a stage whose gradients are not measured.
@@ -138,7 +138,7 @@ impl EpisodeEnding {
 /// Tallies of the current episode.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeStats {
-    /// What was ordered and what grew.
+    /// Counts of orders and of growth.
     pub growth: GrowthCounts,
     /// Committed seeds whose contribution reached the gate's minimum.
     pub contributing: u32,
@@ -155,7 +155,7 @@ pub struct EpisodeStats {
     pub skipped_updates: u64,
     /// Batches that were computed in another way than meant.
     pub fallbacks: Fallbacks,
-    /// What its batches took so far.
+    /// Compute that its batches took so far.
     pub compute: EpisodeCompute,
     /// Of the validation accuracy, where episodes may stop early.
     pub plateau: Plateau,
@@ -163,7 +163,7 @@ pub struct EpisodeStats {
     pub end: Option<EpisodeEnding>,
     /// Of an episode that ended because its env failed.
     pub error: Option<String>,
-    /// What the controller did in it.
+    /// The controller's decisions in it.
     pub decisions: Decisions,
 }
 

@@ -1,4 +1,4 @@
-//! What a controller did in an episode: the seeds that it planted and their fate, counted change by change. Reported where
+//! A controller's decisions in an episode: the seeds that it planted and their fate, counted change by change. Reported where
 //! controllers are measured; nothing else reads it.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use super::events::SlotChange;
 use crate::growth::{Initiator, SeedStage, SlotId};
 use crate::seed::Effect;
 
-/// Counts and steps of what was decided about seeds. Seeds that an episode begins with are not decided on and left out.
+/// Counts and steps of the decisions about seeds. Seeds that an episode begins with are left out.
 /// Steps count from 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decisions {

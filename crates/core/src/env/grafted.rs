@@ -9,7 +9,7 @@ use crate::host::{Host, HostError};
 use crate::nn::Mode;
 use crate::seed::{BlendError, Isolation, SeedInstance};
 
-/// What a contributing slot does to the features.
+/// The effect of a contributing slot on the features.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GraftKind {
     /// Passes the features on unchanged while the seed learns from their gradient.
@@ -41,7 +41,7 @@ impl GraftKind {
     }
 }
 
-/// What a slot contributes to a pass in `mode`, or nothing: by the stage of its seed.
+/// A slot's contribution to a pass in `mode`, by the stage of its seed; `None` where there is none.
 pub fn graft_kind(
     stage: SeedStage,
     alpha: f64,
@@ -78,7 +78,7 @@ pub struct Graft<'a> {
     pub boundary: usize,
     /// The seed.
     pub instance: &'a SeedInstance,
-    /// What it does to the features.
+    /// Its effect on the features.
     pub kind: GraftKind,
 }
 

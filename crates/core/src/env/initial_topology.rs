@@ -14,7 +14,7 @@ use crate::seed::{BlueprintRegistry, GateNetwork, Germination, germinate_committ
 /// Round and env of an episode.
 type Episode = (u32, u32);
 
-/// What every episode starts with; there if the scenario asks for it.
+/// The seeds that every episode starts with; there if the scenario asks for it.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub enum InitialSeeds {
     /// The same seeds in every episode.

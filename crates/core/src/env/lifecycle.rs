@@ -35,16 +35,16 @@ pub struct GrowingEnv {
 pub struct GrowthContext<'w> {
     /// Position of the run.
     pub clock: Res<'w, RunClock>,
-    /// What is played.
+    /// The scenario, resolved.
     pub experiment: Res<'w, Experiment>,
-    /// What can grow.
+    /// Blueprints of the seeds that can grow.
     pub blueprints: Res<'w, BlueprintRegistry>,
     tested: Res<'w, SelfTest>,
     outbox: ResMut<'w, TelemetryOutbox>,
 }
 
 impl GrowthContext<'_> {
-    /// What operations and ticks of this step are judged by.
+    /// The rules of this step's operations and ticks.
     pub fn rules<'a>(&'a self, limits: &'a Limits) -> Rules<'a> {
         Rules {
             config: &self.experiment.scenario.lifecycle,

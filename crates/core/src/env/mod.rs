@@ -50,14 +50,14 @@ use crate::seed::{Isolation, Limits};
 use crate::telemetry::EnvContext;
 use crate::torch::Backend;
 
-/// What is played, resolved and frozen before anything is allocated.
+/// The scenario that is played, resolved and frozen before anything is allocated.
 #[derive(Resource, Clone, Debug)]
 pub struct Experiment {
     /// As the user wrote it, with all defaults.
     pub scenario: Scenario,
     /// The task with all overrides of the scenario in it.
     pub task: TaskSpec,
-    /// What the reward says of itself.
+    /// The reward's properties.
     pub reward: RewardProfile,
     /// The enabled slots, in policy order.
     pub layout: SlotLayout,
@@ -81,7 +81,7 @@ impl Experiment {
         u64::from(round) * self.scenario.run.n_envs as u64 + env as u64
     }
 
-    /// What may be ordered in an env.
+    /// The orders that an env allows.
     pub fn limits(&self) -> Limits {
         let Scenario { lifecycle, policy, .. } = &self.scenario;
         Limits::new(lifecycle, &policy.masks, self.task.max_seeds)
@@ -165,7 +165,7 @@ impl EnvSetup<'_, '_> {
     }
 }
 
-/// What the start-up self-test chose, and what it refused.
+/// The choices of the start-up self-test, and its refusals.
 #[derive(Resource, Clone, Debug)]
 pub struct SelfTest {
     /// Which kernels compute where the engine has its own.

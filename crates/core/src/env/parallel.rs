@@ -26,7 +26,7 @@ pub struct EnvPool {
     on_env_error: OnEnvError,
     /// Envs that have failed in this step, where that does not end the run: nothing more is computed for them.
     failed: Mutex<BTreeMap<usize, Failure>>,
-    /// What each env took lately: work done long ago counts for less and less.
+    /// Recent time of each env: work done long ago counts for less and less.
     recent: Mutex<BTreeMap<usize, Duration>>,
 }
 

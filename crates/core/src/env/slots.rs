@@ -59,7 +59,7 @@ impl SeedSlots {
         self.0.iter().map(|slot| slot.record.as_ref())
     }
 
-    /// What everyone outside the lifecycle sees, in policy order.
+    /// The seeds as everything outside the lifecycle sees them, in policy order.
     pub fn reports(&self, blueprints: &BlueprintRegistry, gates: &GateConfig) -> SmallVec<[Option<SeedReport>; 4]> {
         let report = |seed: &SeedRecord| seed.report(blueprints.name_of(seed.identity.blueprint_index), gates);
         self.records().map(|record| record.map(report)).collect()
@@ -85,9 +85,9 @@ impl SeedOptimizers {
     }
 }
 
-/// Makes what a plan asks for: modules, gates and optimizers, each from its own stream of random numbers.
+/// Builds the parts that a plan asks for: modules, gates and optimizers, each from its own stream of random numbers.
 pub struct SeedBuilder<'a> {
-    /// What can be built.
+    /// Blueprints that can be built.
     pub blueprints: &'a BlueprintRegistry,
     /// Settings of new optimizers.
     pub optimizer: OptimizerConfig,
@@ -164,7 +164,7 @@ impl SeedBuilder<'_> {
     }
 }
 
-/// What an effect needs and what can fail to be made.
+/// Parts that an effect needs and whose construction can fail.
 #[derive(Default)]
 struct Parts {
     seed: Option<SeedInstance>,

@@ -14,7 +14,7 @@ use crate::nn::ParamSet;
 use crate::scenario::{HostChoice, stands_for};
 use crate::torch::{PlainTensor, TorchError, copy_into};
 
-/// What is laid over the drawn weights of a new episode, later ones over earlier ones.
+/// Weights that replace the drawn ones of a new episode, later ones over earlier ones.
 #[derive(Resource)]
 pub struct StartingWeights {
     design: Arc<dyn HostDesign>,

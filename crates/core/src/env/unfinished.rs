@@ -1,5 +1,5 @@
-//! What lasts of an env from step to step, for checkpoints inside a round: plain components by themselves, hosts and seeds
-//! with their optimizers tensor by tensor.
+//! State of an env that lasts from step to step, for checkpoints inside a round: plain components by themselves, hosts and
+//! seeds with their optimizers tensor by tensor.
 
 use std::borrow::BorrowMut;
 
@@ -20,7 +20,7 @@ use crate::scenario::OptimizerConfig;
 use crate::seed::{SeedInstance, SeedRecord};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
-/// What lasts from step to step, in the order in which it was registered: a system that keeps it, and one that takes it back.
+/// State that lasts from step to step, in order of registration: a system that keeps it, and one that takes it back.
 #[derive(Resource, Default)]
 pub(crate) struct RoundKeepers(Vec<[Keeper; 2]>);
 

@@ -56,15 +56,15 @@ impl Plugin for LearnerPlugin {
 /// The learner of the run's policy and the rollout that it collects; absent if the controller has nothing to learn.
 #[derive(Resource)]
 pub struct PolicyLearner {
-    /// What improves the policy.
+    /// The algorithm that improves the policy.
     pub learner: SyncCell<Learner>,
-    /// What the envs did since the last update.
+    /// The envs' steps since the last update.
     pub buffer: SyncCell<RolloutBuffer>,
     /// The round with which the first rollout that this process knows began.
     began_with: u32,
 }
 
-/// What every system of the learner needs beside the envs.
+/// Resources that every system of the learner needs beside the envs.
 #[derive(SystemParam)]
 pub(crate) struct LearnerContext<'w> {
     pub controller: ResMut<'w, ActiveController>,
@@ -124,7 +124,7 @@ fn save_rollout(policy: Option<ResMut<PolicyLearner>>, mut round: ResMut<Unfinis
     Ok(policy.buffer.get().save(&mut round)?)
 }
 
-/// What [`save_rollout`] has kept.
+/// Restores what [`save_rollout`] has kept.
 fn restore_rollout(policy: Option<ResMut<PolicyLearner>>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
     let Some(mut policy) = policy else { return Ok(()) };
     policy.began_with = round.get(BEGAN_WITH)?;

@@ -1,8 +1,8 @@
-//! What an update learns from: what the envs have just done, that and what they did in the rounds before, or recordings; and
-//! filling the rollout with steps that the present policy has not just played.
+//! Sources of an update: the envs' newest steps, those and the steps of the rounds before, or recordings; and filling the
+//! rollout with steps that the present policy has not just played.
 //!
-//! Of recordings there is an index of their segments, made at start-up: their shards are read when they are drawn, so that sets
-//! may be larger than memory.
+//! Recordings have an index of their segments, made at start-up: their shards are read when they are drawn, so that sets may be
+//! larger than memory.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -27,14 +27,14 @@ use crate::seed::BlueprintRegistry;
 use crate::torch::{TorchError, catch};
 use crate::trajectory::{CHARGED, Manifest, Misfit, Segment, SegmentFinish, Sizes, TrajectoryError, TrajectorySet};
 
-/// What an update learns from.
+/// The source of an update's steps.
 #[derive(Resource)]
 pub(crate) enum RolloutSource {
-    /// What the envs did since the last one.
+    /// The envs' steps since the last update.
     Newest,
-    /// The same and what they did before.
+    /// The same, and those of the rounds before.
     Kept(KeptRollouts),
-    /// What others did.
+    /// Steps that others played.
     Recordings(Recordings),
 }
 
@@ -48,16 +48,16 @@ impl RolloutSource {
     }
 }
 
-/// What envs did in the last rounds.
+/// The envs' steps of the last rounds.
 pub struct KeptRollouts {
     segments: Vec<Segment>,
     sizes: Sizes,
-    /// Of how many rounds they are.
+    /// Number of rounds that are kept.
     rounds: u32,
 }
 
 impl KeptRollouts {
-    /// None yet, of at most that number of rounds.
+    /// None yet, of at most `rounds` rounds.
     pub(super) const fn new(sizes: Sizes, rounds: u32) -> Self {
         Self {
             segments: Vec::new(),
@@ -71,7 +71,7 @@ impl KeptRollouts {
         self.segments.iter().map(|kept| (kept.env[0] as usize, kept))
     }
 
-    /// Takes in what envs did in this round, and lets go of what is too long ago.
+    /// Takes in the envs' steps of this round, and lets go of those that are too long ago.
     pub(super) fn take_in(&mut self, round: u32, played: impl Iterator<Item = Segment>) {
         let whole = played.filter(|segment| segment.finish != [SegmentFinish::Failed as i64]);
         self.segments.extend(whole);
@@ -79,7 +79,7 @@ impl KeptRollouts {
         self.segments.retain(is_recent);
     }
 
-    /// What was seen since `round`, a row a step.
+    /// Observations since `round`, one row a step.
     pub(super) fn seen_since(&self, round: u32) -> Vec<f32> {
         let new = self.segments.iter().filter(|kept| kept.round[0] >= round.into());
         new.flat_map(|kept| kept.observation.iter().copied()).collect()
@@ -178,7 +178,7 @@ pub enum RecordingsError {
     Misfit {
         /// Of the set.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         misfit: Misfit,
     },
     /// The reward was another one, and its parts do not say what the scenario's would be.
@@ -298,7 +298,7 @@ fn misfit(manifest: &Manifest, policy: &dyn LearningPolicy, blueprints: &[String
     ])
 }
 
-/// What the steps of a segment are paid by the scenario's reward: as recorded where that was the same, else from their parts.
+/// Rewards of a segment's steps under the scenario's reward: as recorded where that was the same, else from their parts.
 fn rewards(
     segment: &Segment,
     path: &Path,
@@ -343,7 +343,7 @@ fn keep_best(places: &mut Vec<Place>, best: f64) {
     }
 }
 
-/// Puts segments in the place of what the rollout holds, each into its row; values and probabilities are those of the policy as it is.
+/// Replaces the rollout's segments with these, each in its row; values and probabilities are those of the policy as it is.
 /// Gives how long bringing them to the device took.
 pub(super) fn refill<'a>(
     context: &mut LearnerContext,
@@ -443,7 +443,7 @@ fn masks_of(row: usize, segment: &Segment, step: usize, shape: &BufferShape) -> 
     })
 }
 
-/// What was seen, as the policy sees it.
+/// A recorded observation, as the policy sees it.
 fn observation(policy: &dyn LearningPolicy, raw: &[f32], blueprints: &[i32]) -> Observation {
     let mut seen = Observation {
         raw: raw.to_vec(),
@@ -454,7 +454,7 @@ fn observation(policy: &dyn LearningPolicy, raw: &[f32], blueprints: &[i32]) -> 
     seen
 }
 
-/// The policy's value of what was seen behind each segment, in normalised units; 0 where nothing was.
+/// The policy's value of the observation after each segment, in normalised units; 0 where nothing was.
 fn value_behind(
     policy: &dyn LearningPolicy,
     segments: &[&Segment],

@@ -22,7 +22,7 @@ pub struct Continuation {
     pub step: u32,
     /// Events below belong to what has been played.
     pub next_seq: u64,
-    /// What differs from the scenario that was played until then, in words.
+    /// Differences from the scenario that was played until then, in words.
     pub changed: Vec<String>,
 }
 
@@ -82,20 +82,20 @@ fn cut_back(directory: &Path, next_seq: u64, detectors: &mut DetectorBank) -> Re
     })
 }
 
-/// What of a record belongs to the rounds before a checkpoint.
+/// The part of a record that belongs to the rounds before a checkpoint.
 struct Kept {
-    /// Behind it.
+    /// Its end.
     place: Place,
     /// Of all its lines.
     hasher: EventsHasher,
     /// All of it, folded.
     live: LiveState,
-    /// Number of the event behind it.
+    /// Number of the event after it.
     recorded: u64,
 }
 
-/// What belongs to the rounds before event `next_seq`. That the checkpoint of these rounds was saved belongs to them; a
-/// header that opens a part of which nothing is kept does not, and nothing behind a line that cannot be read.
+/// The part that belongs to the rounds before event `next_seq`. That the checkpoint of these rounds was saved belongs to them;
+/// a header that opens a part of which nothing is kept does not, and nothing after a line that cannot be read.
 fn kept_part(directory: &Path, next_seq: u64, detectors: &mut DetectorBank) -> Result<Kept, ReadError> {
     let mut events = EventReader::open(directory)?;
     let mut hasher = EventsHasher::default();

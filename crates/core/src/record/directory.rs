@@ -18,7 +18,7 @@ use crate::telemetry::{RunInfo, RunState, Timestamp};
 
 /// The variable that moves the root of all runs.
 const ROOT_VARIABLE: &str = "SIMIC_ENGINE_RUNS";
-/// What a run was made of.
+/// The program, machine and data that a run was made with.
 pub const MANIFEST_FILE: &str = "manifest.json";
 /// The scenario as it was written.
 pub const SOURCE_FILE: &str = "scenario.ron";
@@ -27,7 +27,7 @@ pub const RESOLVED_FILE: &str = "resolved.ron";
 /// Longest part of a run id that comes from the scenario's name.
 const SLUG_CHARACTERS: usize = 40;
 
-/// What went wrong with a run directory.
+/// An error of a run directory's files.
 #[derive(Debug, thiserror::Error)]
 #[error("run directory: {0}")]
 pub struct RunDirectoryError(#[from] FileError);
@@ -88,7 +88,7 @@ impl ScenarioFile {
     }
 }
 
-/// What is read of a manifest: what a list of runs shows, and where the scenario file was.
+/// The fields of a manifest that are read: those that a list of runs shows, and where the scenario file was.
 #[derive(Deserialize)]
 pub(super) struct ManifestHead {
     pub created: Option<Timestamp>,
@@ -256,7 +256,7 @@ impl RunDirectory {
         [MANIFEST_FILE, SOURCE_FILE].into_iter().map(hash).collect()
     }
 
-    /// What the sinks of a run that begins are started with.
+    /// The information that the sinks of a run start with.
     pub fn info(&self) -> RunInfo {
         RunInfo {
             run_id: self.run_id.clone(),

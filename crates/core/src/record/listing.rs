@@ -27,7 +27,7 @@ pub enum ListedState {
     /// Its folder does not say.
     #[default]
     Unreadable,
-    /// What a run says of itself.
+    /// The state that the run reports.
     #[serde(untagged)]
     Told(RunState),
 }
@@ -93,12 +93,12 @@ pub struct RunEntry {
     /// Of any env in any round, percent of the validation part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_accuracy: Option<Num>,
-    /// What the user called it.
+    /// The user's tags.
     pub tags: Vec<String>,
     /// When it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
-    /// When it was heard of last.
+    /// When it last reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<Timestamp>,
     /// Of all of its files.
@@ -106,13 +106,13 @@ pub struct RunEntry {
     /// Why a run failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What is missing in its folder, or cannot be read.
+    /// The part of its folder that is missing or cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
 impl RunEntry {
-    /// What the folder says of its run.
+    /// The run as its folder describes it.
     pub fn read(directory: &Path) -> Self {
         Self::read_at(directory, Timestamp::now())
     }

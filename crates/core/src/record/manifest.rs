@@ -32,7 +32,7 @@ pub struct Build {
     /// Commit of the sources; `None` outside a repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_commit: Option<&'static str>,
-    /// Hash of what differed from that commit; absent if nothing did.
+    /// Hash of the differences from that commit; absent if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_diff: Option<&'static str>,
     /// Whether anything of the engine differed, files that git does not know among it.
@@ -49,7 +49,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// What the engine knows where no program says more.
+    /// Facts that the engine knows by itself.
     pub const UNKNOWN: Self = Self {
         engine: env!("CARGO_PKG_VERSION"),
         git_commit: None,
@@ -98,7 +98,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// What the operating system says; what it does not say is absent.
+    /// Facts from the operating system; those that it does not give are absent.
     pub fn current() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         Self {
@@ -143,7 +143,7 @@ pub struct Manifest {
     /// As given; absent for a built-in scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario_path: Option<String>,
-    /// Absolute; the scenario's relative paths start there. For a built-in scenario the folder that the run was begun in.
+    /// Absolute; the scenario's relative paths start there. For a built-in scenario the folder in which the run was begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario_folder: Option<String>,
     /// Words to find the run by.
@@ -152,7 +152,7 @@ pub struct Manifest {
     pub scenario_hash: String,
     /// Seed of every random draw.
     pub seed: BigInteger,
-    /// What the binary was built from.
+    /// The build of the binary.
     pub build: Build,
     /// Versions that numbers depend on.
     pub libraries: Libraries,
@@ -162,15 +162,15 @@ pub struct Manifest {
     pub env_workers: usize,
     /// Environment variables that may change a run.
     pub environment: BTreeMap<String, String>,
-    /// What was trained on.
+    /// The data set of the training.
     pub dataset: DatasetInfo,
     /// Versions by name.
     pub plugins: BTreeMap<String, String>,
 }
 
 impl Manifest {
-    /// What the process itself knows, and the event of the run's start. The caller fills in what the user says, the build, plugins,
-    /// CUDA devices and the number of workers.
+    /// The manifest from the process itself and the event of the run's start. The caller fills in the user's words, the build,
+    /// plugins, CUDA devices and the number of workers.
     pub fn new(directory: &RunDirectory, started: &RunStarted) -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(key, value)| Some((key.into_string().ok()?, value.to_string_lossy().into_owned())));

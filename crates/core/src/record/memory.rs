@@ -18,7 +18,7 @@ use crate::torch::{DeviceMemory, TorchError, device_memory, device_of};
 /// Name of the file.
 pub(crate) const MEMORY_FILE: &str = "memory.json";
 
-/// What is in use now; the fields are those of `round_finished`.
+/// Memory in use now; the fields are those of `round_finished`.
 #[derive(Debug, Serialize)]
 pub(crate) struct MemoryInUse {
     #[serde(skip_serializing_if = "Option::is_none")]

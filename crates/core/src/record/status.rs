@@ -24,7 +24,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// The content of `status.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunStatus {
-    /// What the run does.
+    /// The run's state.
     pub state: RunState,
     /// Of the process that plays it.
     pub pid: u32,

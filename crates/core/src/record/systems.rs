@@ -43,7 +43,7 @@ pub(crate) fn save_record(mut phases: ResMut<PhaseClock>, mut round: ResMut<Unfi
     Ok(round.put(TAKEN, phases.read())?)
 }
 
-/// What [`save_record`] has kept.
+/// Restores what [`save_record`] has kept.
 pub(crate) fn restore_record(mut phases: ResMut<PhaseClock>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
     phases.begin(round.get(TAKEN)?);
     Ok(())
@@ -86,7 +86,7 @@ pub(crate) fn begin_record(mut phases: ResMut<PhaseClock>) {
     phases.begin(RoundTime::default());
 }
 
-/// What every record of an env needs around it.
+/// Resources that every record of an env needs.
 #[derive(SystemParam)]
 pub struct RecordContext<'w> {
     clock: Res<'w, RunClock>,
@@ -125,7 +125,7 @@ pub struct RecordedEnv {
     episode_reward: Option<&'static EpisodeReward>,
 }
 
-/// What a policy without a learner estimates in.
+/// Units of the values that a policy without a learner estimates.
 const AS_REWARDED: ValueUnits = ValueUnits {
     mean: 0.0,
     deviation: 1.0,
@@ -244,7 +244,7 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnv>, mut phases: ResMut<Phase
     record.flush();
 }
 
-/// What an env adds to the record of a round.
+/// An env's part of the record of a round.
 #[derive(QueryData)]
 pub struct RoundOfEnv {
     id: &'static EnvId,
@@ -350,7 +350,7 @@ fn loss_scales(envs: &[RoundOfEnvItem]) -> Option<LossScales> {
     Some(LossScales { skipped, scale })
 }
 
-/// Plays no further round once the rolling accuracy has stopped rising; neither does a run that is resumed behind that
+/// Plays no further round once the rolling accuracy has stopped rising; neither does a run that is resumed after that
 /// point. A rollout that was begun is completed: only then has the policy learnt from it.
 pub(crate) fn stop_early(
     history: Res<RoundHistory>,

@@ -39,7 +39,7 @@ pub struct Recorder {
     pub failure: Option<String>,
 }
 
-/// Begins the set of the run, or continues it behind the rounds that it keeps.
+/// Begins the set of the run, or continues it after the rounds that it keeps.
 pub(crate) fn begin_set(
     mut recorder: ResMut<Recorder>,
     experiment: Res<Experiment>,

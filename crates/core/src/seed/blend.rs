@@ -53,7 +53,7 @@ impl Amplitude<'_> {
     }
 }
 
-/// What is added to `h`: the product of two terms.
+/// The addition to `h`: the product of two terms.
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Residual {
     /// δ and the amplitude.

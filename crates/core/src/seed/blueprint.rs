@@ -1,4 +1,4 @@
-//! What a kind of seed is: a plugin adds one by implementing [`Blueprint`] and [`SeedModule`] and registering it.
+//! Kinds of seeds: a plugin adds one by implementing [`Blueprint`] and [`SeedModule`] and registering it.
 
 use tch::{TchError, Tensor};
 

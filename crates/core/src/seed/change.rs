@@ -14,7 +14,7 @@ use crate::growth::{AlphaSpeed, GateResult, SeedStage};
 pub struct SeedPlan {
     /// The record to store.
     pub next: Option<SeedRecord>,
-    /// What the operation does.
+    /// The operation's changes.
     pub change: Change,
 }
 
@@ -26,7 +26,7 @@ impl SeedPlan {
     }
 }
 
-/// Everything that one operation or tick does to a slot; each part becomes one telemetry event.
+/// Everything that one operation or tick changes in a slot; each part becomes one telemetry event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     /// A change of stage.
@@ -37,7 +37,7 @@ pub struct Change {
     pub gate: Option<GateReport>,
     /// Set with the transition to Pruned.
     pub pruned: Option<PruneOrder>,
-    /// What to do to module, gate and optimizer, in this order.
+    /// Effects on module, gate and optimizer, in the order in which to carry them out.
     pub effects: SmallVec<[Effect; 2]>,
 }
 

@@ -24,7 +24,7 @@ const LEARNING_RATE: f64 = 0.1;
 /// Samples, height and width of the images that a module is trained on; a text has a token for each of their pixels.
 const LIFE: [i64; 3] = [2, 4, 4];
 
-/// What is wrong with a module of this width, in words; an error if it cannot even be tried.
+/// The module's breach of its contract at this width, in words; an error if it cannot even be tried.
 pub fn breach_of_contract(
     blueprint: &dyn Blueprint,
     dim: i64,

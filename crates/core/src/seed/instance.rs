@@ -80,7 +80,7 @@ impl SeedInstance {
         self.module.macs(positions) + self.gate.as_ref().map_or(0, |gate| gate.macs(positions))
     }
 
-    /// What the seed adds at amplitude `alpha`, clamped to 0 to 1, to features of which it sees `x`
+    /// The seed's addition at amplitude `alpha`, clamped to 0 to 1, to features of which it sees `x`
     /// (`[batch, channels, height, width]`, of texts `[batch, tokens, channels]`). `None` if that is
     /// nothing: at amplitude 0 the seed is not run, so values that are not finite cannot leak.
     ///

@@ -1,4 +1,4 @@
-//! What must hold of every record at all times: checked after each change in debug builds.
+//! Invariants of every record: checked after each change in debug builds.
 
 use super::SeedRecord;
 use crate::growth::{AlphaAlgorithm, AlphaMode, SeedStage};

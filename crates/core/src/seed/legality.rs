@@ -1,4 +1,4 @@
-//! What may be ordered: one pure predicate for action masks and for execution, so that the two cannot disagree.
+//! Legality of orders: one pure predicate for action masks and for execution, so that the two cannot disagree.
 //!
 //! It refuses what the stage machine would certainly refuse, never what is merely unwise.
 
@@ -6,7 +6,7 @@ use super::{ALPHA_TOLERANCE, SeedRecord, SeedReport};
 use crate::growth::{AlphaMode, FailureReason, GateLevel, LifecycleCommand, LifecycleOp, SeedStage};
 use crate::scenario::{LifecycleConfig, MaskConfig};
 
-/// What legality needs to know of a non-empty slot.
+/// State of a non-empty slot that legality depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotView {
     /// Stage of the seed.

@@ -24,12 +24,12 @@ const EMBARGO_STEPS: u32 = 5;
 /// Stage changes that a record remembers: more than a life of ordinary length has.
 const HISTORY_LEN: usize = 100;
 
-/// What an operation is judged by: the scenario, the env's limits, and the step it is.
+/// Rules that an operation is judged by: the scenario, the env's limits, and the step it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// Settings of the scenario.
     pub config: &'a LifecycleConfig,
-    /// What may be ordered.
+    /// The orders that are allowed.
     pub limits: &'a Limits,
     /// The step of the round, from 1.
     pub step: u32,
@@ -38,7 +38,7 @@ pub struct Rules<'a> {
 /// A seed that is to germinate. Its module has been built, so the parameter counts are exact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Germination {
-    /// What is fixed for the life of the seed.
+    /// The parts that are fixed for the life of the seed.
     pub identity: SeedIdentity,
     /// Elements of the slot's gate, counted if the style's operator is Gate.
     pub gate_params: u64,
@@ -61,7 +61,7 @@ pub struct SeedOrder {
     pub target: AlphaTarget,
 }
 
-/// What a command amounts to in its slot, which holds `seed` and whose gate has `gate_params` elements. `germination`: of the seed
+/// The plan of a command in its slot, which holds `seed` and whose gate has `gate_params` elements. `germination`: of the seed
 /// that is to germinate there.
 pub fn plan_command(
     command: &LifecycleCommand,

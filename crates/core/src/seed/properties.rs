@@ -8,7 +8,7 @@ use crate::growth::*;
 use crate::scenario::fixtures::{all_choices, slow_gates, slow_lifecycle};
 use crate::scenario::{GateConfig, GateMode, LifecycleConfig, MaskConfig, OnCommit};
 
-/// What one step brings to one env.
+/// One step's orders and measurements of one env.
 #[derive(Clone, Debug)]
 struct Step {
     accuracy: f64,
@@ -104,7 +104,7 @@ fn any_masks() -> impl Strategy<Value = MaskConfig> {
     })
 }
 
-/// What the owner of the tensors would hold: changed by effects alone.
+/// The tensors that their owner would hold: changed by effects alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tensors {
     module: bool,

@@ -1,4 +1,4 @@
-//! What a slot knows of its seed: plain data without tensors, from germination until the slot is free again.
+//! A slot's record of its seed: plain data without tensors, from germination until the slot is free again.
 //!
 //! Measurements flow in once per step (accuracy, contributions, interactions, gradients), the stage machine
 //! (`lifecycle`) writes the stage, and everyone else reads a [`SeedReport`].
@@ -18,7 +18,7 @@ const VELOCITY_DECAY: f64 = 0.7;
 /// Upper clamp of the ratio of a seed's gradient to its host's.
 const RATIO_MAX: f64 = 10.0;
 
-/// What is fixed when a seed germinates.
+/// Properties that are fixed when a seed germinates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedIdentity {
     /// `e{episode}.{slot}.{n}`.
@@ -54,7 +54,7 @@ pub struct AccuracyTrack {
     pub at_blending_start: Option<f64>,
 }
 
-/// What the seed is worth by ablation, in percentage points.
+/// The seed's contribution by ablation, in percentage points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContributionTrack {
     /// Accuracy with the seed minus accuracy without it.
@@ -107,7 +107,7 @@ pub struct GateMemory {
 /// The full plain-data state of a non-empty slot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedRecord {
-    /// What is fixed.
+    /// The parts that are fixed at germination.
     pub identity: SeedIdentity,
     /// Blend operator; starts as the style's, `SetAlphaTarget` may switch it.
     pub algorithm: AlphaAlgorithm,
@@ -138,11 +138,11 @@ pub struct SeedRecord {
     /// Something other than the controller pruned the seed, and no reward has been charged for it yet.
     pub auto_pruned: bool,
 
-    /// What the reward keeps on account for the seed: its observation must know.
+    /// The reward's account of the seed: its observation must know.
     pub account: f64,
     /// Accuracy of the env over the life of the seed.
     pub accuracy: AccuracyTrack,
-    /// What the seed is worth.
+    /// The seed's contribution.
     pub contribution: ContributionTrack,
     /// Sum of the pairwise interactions with the other players, percentage points; 0 at the start of each validation.
     pub interaction_sum: f64,

@@ -1,4 +1,4 @@
-//! What everyone outside the lifecycle sees of a seed: an immutable row of plain data per slot and step.
+//! The view of a seed from outside the lifecycle: an immutable row of plain data per slot and step.
 
 use super::gates::gate_readiness;
 use super::{GradientTrack, SeedRecord};
@@ -65,7 +65,7 @@ pub struct SeedReport {
 
     /// Share of the checks that hold of the gate before the next stage, committing included; `None` if no gate follows.
     pub gate_readiness: Option<f64>,
-    /// What the reward keeps on account for the seed, as of the last step that paid: what a commit would keep, and what a
+    /// The reward's account of the seed, as of the last step that paid: what a commit would keep, and what a
     /// committed seed earns per step from then on. Reward units.
     pub account: f64,
 

@@ -1,4 +1,4 @@
-//! What each stage means: which one may follow, which gate leads on, what trains.
+//! Meaning of each stage: which one may follow, which gate leads on, what trains.
 //!
 //! None of this is stored: it follows from the stage, the alpha mode and the scenario.
 

@@ -14,7 +14,7 @@ use super::pack::PackLayout;
 use crate::kernels::{LossRecord, add_validation, cross_entropy, is_served};
 use crate::torch::Backend;
 
-/// What an env adds up over a step; its content is the [read pack](PackLayout).
+/// Sums that an env collects over a step; their content is the [read pack](PackLayout).
 #[derive(Debug)]
 pub struct Accumulators {
     layout: PackLayout,

@@ -1,4 +1,4 @@
-//! What training adds to an env, and the env as a batch sees it.
+//! Training's components of an env, and the env as a batch sees it.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
@@ -19,7 +19,7 @@ use crate::torch::TorchError;
 #[derive(Component)]
 pub struct EnvFeed(pub SyncCell<Feed>);
 
-/// What the env adds up on its device over a step.
+/// The env's sums over a step, on its device.
 #[derive(Component)]
 pub struct EnvAccumulators(pub SyncCell<Accumulators>);
 
@@ -65,9 +65,9 @@ pub struct StepResult(pub Option<StepNumbers>);
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct TrainingEnv {
-    /// Which one it is.
+    /// Its index.
     pub id: &'static EnvId,
-    /// Where it is and what computes there.
+    /// Its device and how it computes there.
     pub backend: &'static EnvBackend,
     pub(super) feed: &'static mut EnvFeed,
     /// The network.
@@ -78,7 +78,7 @@ pub struct TrainingEnv {
     pub slots: &'static mut SeedSlots,
     /// Of the seeds' parameters.
     pub seed_optimizers: &'static mut SeedOptimizers,
-    /// What the step adds up, in training and validation.
+    /// The step's sums, in training and validation.
     pub sums: &'static mut EnvAccumulators,
     pub(super) norms: &'static mut GroupNorms,
     pub(super) scaler: &'static mut EnvLossScaler,

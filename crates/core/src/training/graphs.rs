@@ -22,7 +22,7 @@ use crate::torch::{Graph, TorchError};
 /// Batches of a kind that are played as usual before one is recorded: meanwhile libraries choose their kernels and workspaces.
 const WARM_UP: u32 = 2;
 
-/// A recording of what a batch launches.
+/// A recording of a batch's launches.
 pub(crate) trait Recording: Sized {
     /// Records `batch`, which computes nothing meanwhile. Memory is shared with an earlier recording, as no two are replayed at once.
     fn record(earlier: Option<&Self>, batch: &mut dyn FnMut() -> Result<(), Failure>) -> Result<Self, Failure>;
@@ -41,7 +41,7 @@ impl Recording for Graph {
     }
 }
 
-/// What decides which kernels a batch launches, and on which memory.
+/// Everything that decides which kernels a batch launches, and on which memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TrainingTopology {
     samples: usize,
@@ -87,7 +87,7 @@ impl TrainingTopology {
     }
 }
 
-/// What has become of batches of one kind.
+/// Progress of batches of one kind towards a recording.
 #[derive(Debug)]
 enum Seen<R> {
     /// As usual, this often.
@@ -105,7 +105,7 @@ pub(crate) struct Graphs<K, R> {
     kinds: [Seen<R>; 2],
     /// One of the last topology, whose memory the first of the next takes over: else it would be freed when the device has no more.
     retired: Option<R>,
-    /// Where recorded batches find what is to be predicted.
+    /// Where recorded batches find their targets.
     targets: Option<Tensor>,
 }
 

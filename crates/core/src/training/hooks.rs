@@ -1,4 +1,4 @@
-//! What applications, faults and observers do inside a batch: functions that every env calls at a point of each.
+//! Code of applications, faults and observers inside a batch: functions that every env calls at a point of each.
 //!
 //! A hook runs on the worker of its env, in the guard of the env's stream, and sees that env alone; in which order envs come by is not
 //! defined.
@@ -35,7 +35,7 @@ pub struct HookedBatch<'a, 'w, 's> {
     pub index: usize,
     /// Training or validation batches of the step.
     pub count: usize,
-    /// Samples and what is to be predicted of them.
+    /// Samples and their targets.
     pub samples: &'a mut Batch,
     /// The env that plays the batch.
     pub env: &'a mut TrainingEnvItem<'w, 's>,

@@ -16,10 +16,10 @@ use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 /// Turns mixed precision off, in one place for every scenario.
 const AMP_VARIABLE: &str = "SIMIC_ENGINE_AMP";
 
-/// What a scenario is overridden with once the environment has been asked, which lies over all else.
+/// Overrides of a scenario with those of the environment, which lie over all others.
 ///
 /// # Errors
-/// It says another word than `off`.
+/// Another word than `off`.
 pub fn with_environment(overrides: &[Override]) -> Result<Vec<Override>, String> {
     let mut all = overrides.to_vec();
     let word = std::env::var_os(AMP_VARIABLE);
@@ -42,7 +42,7 @@ pub fn with_environment(overrides: &[Override]) -> Result<Vec<Override>, String>
 pub struct TrainingPrecision(pub Option<Kind>);
 
 impl TrainingPrecision {
-    /// What a batch on `device` is computed in at first. Where asking for its loss would mean waiting, one that is not finite
+    /// Precision of a batch on `device` at first. Where asking for its loss would mean waiting, one that is not finite
     /// is known at the step's end, and the env plays the next step in f32. `nonfinite_batches`: of its last step.
     pub fn at_first(self, device: Device, nonfinite_batches: u64) -> Option<Kind> {
         self.0.filter(|_| device == Device::Cpu || nonfinite_batches == 0)
@@ -77,7 +77,7 @@ pub fn save_loss_scales(
     for_each_scale(&mut envs, |name, tensor| round.put_tensor(name, tensor))
 }
 
-/// What [`save_loss_scales`] has kept.
+/// Restores what [`save_loss_scales`] has kept.
 pub fn restore_loss_scales(
     mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvLossScaler)>,
     round: Res<UnfinishedRound>,

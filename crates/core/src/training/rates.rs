@@ -61,7 +61,7 @@ pub fn set_learning_rates(
     Ok(())
 }
 
-/// What the rate is multiplied by in step `step`, from 1, of an episode of `steps`.
+/// Factor of the rate in step `step`, from 1, of an episode of `steps`.
 fn factor(course: LearningRateCourse, step: u32, steps: u32, last_growth: u32) -> f64 {
     match course {
         LearningRateCourse::Constant => 1.0,

@@ -28,7 +28,7 @@ use crate::seed::{Isolation, STATISTICS_STRIDE, SeedInstance, SeedRecord, trains
 use crate::telemetry::Fallbacks;
 use crate::torch::{Autocast, Backend, FiniteGuard, Stream, TorchError, peek};
 
-/// What batches are trained by.
+/// Settings and resources of a batch's training.
 #[derive(SystemParam)]
 pub struct TrainingRules<'w> {
     /// The run's settings.
@@ -38,7 +38,7 @@ pub struct TrainingRules<'w> {
     pub clock: Res<'w, RunClock>,
     /// The guarded path of what fails in arithmetic.
     pub fallbacks: Res<'w, FallbackGuard>,
-    /// What is called inside batches.
+    /// Functions called inside batches.
     pub hooks: Res<'w, BatchHooks>,
 }
 
@@ -116,7 +116,7 @@ impl TrainingRules<'_> {
         Ok(env.sums.0.get().take_aside(batch)?)
     }
 
-    /// What the env's batches are computed in unless one turns out to be beyond it.
+    /// Precision of the env's batches, unless one turns out to be beyond it.
     fn first_precision(&self, env: &TrainingEnvItem) -> Option<Kind> {
         let is_first_step = self.clock.step() == 1;
         let nonfinite_batches = if is_first_step { 0 } else { env.train.nonfinite_batches };

@@ -52,7 +52,7 @@ impl Sizes {
     }
 }
 
-/// What an env did in its newest episode.
+/// The segments of an env's newest episode.
 #[derive(Component, Debug, Default, Serialize, Deserialize)]
 pub struct EnvTrajectory(Vec<Segment>);
 
@@ -85,7 +85,7 @@ fn indices(blueprints: &[i64]) -> Vec<i32> {
     blueprints.iter().map(|&index| index as i32).collect()
 }
 
-/// What is recorded of an env's step.
+/// State of an env that is recorded of a step.
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub(crate) struct SteppingEnv {
@@ -145,7 +145,7 @@ pub(crate) fn record_steps(
     }
 }
 
-/// What an env is in when its episode ends.
+/// State of an env at the end of its episode.
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub(crate) struct EndedEnv {
@@ -157,7 +157,7 @@ pub(crate) struct EndedEnv {
     trajectory: &'static mut EnvTrajectory,
 }
 
-/// Ends the segments of episodes that ended in this step, with what is seen behind their last one: the state after the tick.
+/// Ends the segments of episodes that ended in this step, with what is seen after their last one: the state after the tick.
 pub(crate) fn end_trajectories(
     mut envs: Query<EndedEnv>,
     schema: Option<Res<ObservationSchema>>,

@@ -15,7 +15,7 @@ pub const FORCED: u8 = 1;
 /// The reward is what a rollback charged.
 pub const CHARGED: u8 = 2;
 
-/// What follows the last step of a segment.
+/// The end of a segment: what follows its last step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(i64)]
 pub enum SegmentFinish {
@@ -24,13 +24,13 @@ pub enum SegmentFinish {
     Open = 0,
     /// The env was rolled back: nothing follows.
     RolledBack = 1,
-    /// The episode is over; the observation behind it is known.
+    /// The episode is over; the observation after it is known.
     Ended = 2,
     /// The env failed: what was recorded before is whole, its end is not known.
     Failed = 3,
 }
 
-/// Widths of what a step has.
+/// Widths of a step's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizes {
     /// Elements of an observation.
@@ -120,13 +120,13 @@ columns! {
     round: i64, Segment, |_| 1;
     /// Index in the run.
     env: i64, Segment, |_| 1;
-    /// Updates that the policy had seen which acted.
+    /// Updates seen by the policy that acted.
     policy_version: i64, Segment, |_| 1;
-    /// What follows the last step: 1 nothing, as the env was rolled back; 2 the episode was over; 3 not known, as the env failed.
+    /// After the last step: 1 nothing, as the env was rolled back; 2 the episode was over; 3 not known, as the env failed.
     finish: i64, Segment, |_| 1;
-    /// What was seen behind the last step; NaN where nothing follows, or it is not known.
+    /// Observation after the last step; NaN where nothing follows, or it is not known.
     final_observation: f32, Segment, |sizes: Sizes| sizes.observation;
-    /// Blueprints behind the last step.
+    /// Blueprints after the last step.
     final_blueprints: i32, Segment, |sizes: Sizes| sizes.slots;
     /// Step of the episode, from 1.
     step: i32, Step, |_| 1;
@@ -134,19 +134,19 @@ columns! {
     observation: f32, Step, |sizes: Sizes| sizes.observation;
     /// Of each slot, by index; -1 where it is empty.
     blueprints: i32, Step, |sizes: Sizes| sizes.slots;
-    /// What was chosen, by head.
+    /// Chosen members, by head.
     actions: i32, Step, |_| HEADS;
-    /// What was executed.
+    /// Executed operation.
     effective_op: i32, Step, |_| 1;
     /// Of the behaviour, by head; NaN where it is not known, 0 where the head did not matter.
     log_probs: f32, Step, |_| HEADS;
-    /// What could have been chosen: op by slot, blueprint by slot, then the other heads.
+    /// Members that could have been chosen: op by slot, blueprint by slot, then the other heads.
     masks: u8, Step, |sizes: Sizes| sizes.masks;
     /// 1 one action alone was possible; 2 the reward is what a rollback charged.
     flags: u8, Step, |_| 1;
     /// As paid.
     reward: f64, Step, |_| 1;
-    /// What any reward is made of: [`PARTS`].
+    /// Parts of the reward: [`PARTS`].
     parts: f64, Step, |_| PARTS.len();
 }
 
@@ -164,10 +164,10 @@ impl Segment {
         self.step.is_empty()
     }
 
-    /// What was chosen in a step of the segment, and what was executed.
+    /// The choice in a step of the segment, and the executed operation.
     ///
     /// # Errors
-    /// `NoSuchMember` for what no head, or no operation, has: the file is damaged.
+    /// `NoSuchMember` for an index that no head, or no operation, has: the file is damaged.
     pub fn choice(&self, step: usize) -> Result<(HeadIndices, LifecycleOp), PolicyError> {
         let index = |code: i32| usize::try_from(code).unwrap_or(usize::MAX);
         let none = |head: Head, code: i32| PolicyError::NoSuchMember {

@@ -39,7 +39,7 @@ pub struct Shard {
     pub sha256: String,
 }
 
-/// What a set is of, and its shards.
+/// Origin and form of a set, and its shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -65,7 +65,7 @@ pub struct Manifest {
     pub gamma: f64,
     /// The reward, as a scenario writes it.
     pub reward: String,
-    /// What it charges for as many parameters as the host has, percentage points; `None` of other rents.
+    /// Price that the rent charges for as many parameters as the host has, percentage points; `None` of other rents.
     pub price: Option<f64>,
     /// Names of the elements of an observation.
     pub observation: Vec<String>,
@@ -86,7 +86,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Widths of what a step has.
+    /// Widths of a step's columns.
     pub fn sizes(&self) -> Sizes {
         Sizes {
             observation: self.observation.len(),
@@ -123,7 +123,7 @@ pub struct Misfit {
     pub field: &'static str,
     /// The first name that differs.
     pub found: String,
-    /// What stands there in the other.
+    /// The name at that place in the other.
     pub expected: String,
 }
 
@@ -176,7 +176,7 @@ pub enum TrajectoryError {
 #[derive(Clone, Debug)]
 pub struct TrajectorySet {
     folder: PathBuf,
-    /// What it is of.
+    /// Its origin, form and shards.
     pub manifest: Manifest,
 }
 
@@ -269,7 +269,7 @@ impl TrajectorySet {
         Ok(set)
     }
 
-    /// Puts the segments of a round there, in the place of what there is of it.
+    /// Puts the segments of a round there, in place of any that it has.
     ///
     /// # Errors
     /// A file cannot be written; what was there before is whole.

@@ -88,7 +88,7 @@ pub fn count_compute(
 }
 
 /// Multiply-accumulates of training on one sample, with the seeds that take part now. `ops`: of the host, in order. Frozen
-/// ones have no gradients of weights, and of activations only behind something that learns.
+/// ones have no gradients of weights, and of activations only after something that learns.
 pub fn macs_of_training(ops: &[OpCost], slots: &mut [Slot], isolation: Isolation) -> u64 {
     let seeds = training_slots(slots, isolation);
     let first_learning = ops.iter().position(|op| !op.is_frozen).unwrap_or(ops.len());
@@ -109,9 +109,9 @@ pub fn macs_of_training(ops: &[OpCost], slots: &mut [Slot], isolation: Isolation
 /// The step's measured configurations; `None` where only the network as it is was evaluated.
 #[derive(Component, Default, Serialize, Deserialize)]
 pub struct Counterfactual {
-    /// What was measured.
+    /// The measured configurations.
     pub matrix: Option<CounterfactualMatrix>,
-    /// What follows from it.
+    /// The attribution that follows from them.
     pub attribution: Option<Attribution>,
 }
 
@@ -124,7 +124,7 @@ pub struct MeasuredNetwork {
     pub slots: &'static SeedSlots,
     /// Which configurations were measured.
     pub plan: &'static ValPlan,
-    /// What they reached.
+    /// Their results.
     pub counterfactual: &'static Counterfactual,
 }
 
@@ -170,7 +170,7 @@ impl Counterfactual {
     }
 
     /// The events of the measurement; how the players share what they add together is one of an episode's last step, and of
-    /// every measurement where that is what is measured.
+    /// every measurement that measures it.
     pub fn events(&self, plan: &ValPlan, is_last_step: bool) -> impl Iterator<Item = Payload> {
         let matrix = self.matrix.as_ref();
         let shares = matrix.zip(plan.plan.as_ref());
@@ -181,7 +181,7 @@ impl Counterfactual {
     }
 }
 
-/// What `attribute` reads and writes of an env.
+/// Components of an env that `attribute` reads and writes.
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct AttributedEnv {
@@ -228,7 +228,7 @@ pub fn attribute(mut envs: Query<AttributedEnv>, data: Res<LoadedData>) {
     }
 }
 
-/// What the pass measured of the players as they are.
+/// The pass's measurements of the players as they are.
 fn matrix(
     env: &AttributedEnvItem,
     plan: &AttributionPlan,

@@ -1,4 +1,4 @@
-//! What each seed contributes, read from the measured configurations.
+//! Contribution of each seed, read from the measured configurations.
 //!
 //! In: the sums of one validation pass. Out: the rows of a [`CounterfactualMatrix`], measured values only, and the
 //! [`Attribution`] that follows from them. Everything is looked up by mask; what was not measured is `None`, never
@@ -24,7 +24,7 @@ pub fn coalition_rows(masks: &[u64], samples: usize, sums: &[ConfigNumbers]) -> 
     masks.iter().zip(sums).map(row).collect()
 }
 
-/// What follows from one matrix; `None` where a mask was not measured.
+/// Values that follow from one matrix; `None` where a mask was not measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
     /// In player order.
@@ -35,7 +35,7 @@ pub struct Attribution {
     pub delta_cf: Option<f64>,
 }
 
-/// What one player is worth.
+/// Contribution and interactions of one player.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerAttribution {
     /// How much lower the accuracy is without the player, percentage points.
@@ -44,7 +44,7 @@ pub struct PlayerAttribution {
     pub interaction_sum: Option<f64>,
 }
 
-/// What two players add together beyond what each adds, with no other on.
+/// Two players' joint gain beyond the gains of each, with no other on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Synergy {
     /// Indices in player order.

@@ -25,7 +25,7 @@ pub struct LastMeasured(Option<SmallVec<[Measured; 4]>>);
 impl LastMeasured {
     /// The players among the seeds of the slots, in slot order, and the settings by which this step measures them: with the
     /// cadence `on_change` the strategy is `off` where none of them has changed since they were measured and none is held.
-    /// What is measured now is remembered. `is_final`: the episode's last step, which is measured in any case.
+    /// Remembers this step's measurement. `is_final`: the episode's last step, which is measured in any case.
     pub fn find<'a>(
         &mut self,
         seeds: impl Iterator<Item = Option<&'a SeedRecord>>,

@@ -39,7 +39,7 @@ pub fn coalition_forward(
     Ok(host.evaluate(done..host.num_ops(), &features)?)
 }
 
-/// Features behind a slot, for blocks of `samples` rows.
+/// Features after a slot, for blocks of `samples` rows.
 fn pass(stop: &Stop, slot: &LiveSlot, h: &Tensor, samples: i64) -> Result<Tensor, CoalitionError> {
     if stop.is_uniform() {
         return Ok(slot.instance.blend(h, slot.alpha, slot.algorithm, false, Mode::Eval)?);

@@ -62,7 +62,7 @@ pub(super) struct BlockRun {
     pub blended: bool,
 }
 
-/// What happens at one slot.
+/// Blocks that arrive at one slot, and those that leave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
     /// Policy index of the slot.

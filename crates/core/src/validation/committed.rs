@@ -29,7 +29,7 @@ use crate::training::evaluate_rows;
 /// Accuracy, in percent, and loss, in nats.
 pub type Reached = (f64, f64);
 
-/// What evaluates.
+/// Resources of an evaluation.
 #[derive(SystemParam)]
 pub struct Tools<'w> {
     /// Counts reads.
@@ -71,14 +71,14 @@ impl<'a> CommittedNetwork<'a> {
         })
     }
 
-    /// What the whole network reaches on `batches`, at least one; with one read.
+    /// Accuracy and loss of the whole network on `batches`, at least one; with one read.
     pub fn evaluate(&self, batches: &[Batch], tools: &Tools, fallbacks: &mut Fallbacks) -> Result<(f64, f64), Failure> {
         let (players, masks) = (SmallVec::new(), vec![0]);
         let whole = CoalitionPlan { players, masks };
         Ok(self.reached(&whole, batches, tools, fallbacks)?[MAIN])
     }
 
-    /// The same, and what each seed is worth to the network, by slot, at any strategy and cadence of the run.
+    /// The same, and the contribution of each seed to the network, by slot, at any strategy and cadence of the run.
     pub fn measure(
         &self,
         moment: PlanMoment,

@@ -27,7 +27,7 @@ use crate::training::{BatchLoop, BatchPoint, TrainingEnv, TrainingRules};
 #[derive(Component)]
 pub struct ValBatches(pub SyncCell<Vec<Batch>>);
 
-/// What the step's pass evaluates.
+/// Configurations that the step's pass evaluates, and their cost.
 #[derive(Component, Default, Serialize, Deserialize)]
 pub struct ValPlan {
     /// `None` before the first step.

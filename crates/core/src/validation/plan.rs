@@ -57,7 +57,7 @@ pub fn find_players(slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>, i
         .collect()
 }
 
-/// What the coalition pass evaluates: bit `i` of a mask set = player `i` as it is now, clear = amplitude 0.
+/// Configurations of the coalition pass: bit `i` of a mask set = player `i` as it is now, clear = amplitude 0.
 ///
 /// Masks are distinct; the first one has all players on, and its result is the validation result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,10 +78,10 @@ impl CoalitionPlan {
     }
 }
 
-/// A coalition plan with what is needed to read its results.
+/// A coalition plan with the data to read its results by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttributionPlan {
-    /// What is evaluated.
+    /// The evaluated configurations.
     pub coalitions: CoalitionPlan,
     /// The players that are committed: the mask of `committed_accuracy`.
     pub committed: u64,

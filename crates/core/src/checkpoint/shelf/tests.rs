@@ -45,7 +45,7 @@ fn names(shelf: &Checkpoints) -> Vec<String> {
     names
 }
 
-/// What is left once all but the newest few are thrown away.
+/// Names left after all but the newest few are thrown away.
 fn put_and_tidy(shelf: &Checkpoints, progress: &Progress) -> Vec<String> {
     put(shelf, progress);
     shelf.tidy(progress);

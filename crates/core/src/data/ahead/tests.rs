@@ -14,7 +14,7 @@ const ROWS: usize = 3;
 const BATCHES: usize = 5;
 const NEXT: StepKey = StepKey { step: 2, ..FIRST_STEP };
 
-/// What reading the row at a position does.
+/// Outcome of reading the row at a position.
 type Deed = fn(i64) -> Result<(), DataError>;
 
 /// Rows of two bytes: their position, and one more.

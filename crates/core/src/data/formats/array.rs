@@ -1,4 +1,4 @@
-//! An array of numbers in a file: what its header says of it, and its elements, behind one another in C order.
+//! An array of numbers in a file: what its header says of it, and its elements, one after the other in C order.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use crate::data::DataError;
 use crate::data::error::listed;
 use crate::data::locate::{check_length, open, open_unpacked, rest};
 
-/// What an array is made of.
+/// The type of an array's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element {
     pub kind: ElementKind,
@@ -48,7 +48,7 @@ pub struct Head {
     pub data_at: u64,
 }
 
-/// Reads a header, and nothing behind it. The name is what errors call the file.
+/// Reads a header, and nothing after it. The name is what errors call the file.
 pub type ReadHead = fn(&str, &mut dyn Read) -> Result<Head, DataError>;
 
 /// An array as it is in its file.
@@ -89,7 +89,7 @@ impl Array {
     /// Reads an array to the end of its file.
     ///
     /// # Errors
-    /// What is wrong with the header; that it implies another length. Memory grows with what is read, so a hostile header neither
+    /// A faulty header; one that implies another length. Memory grows with what is read, so a hostile header neither
     /// overflows nor allocates.
     pub fn read(file: &str, mut input: impl Read, head: ReadHead) -> Result<Self, DataError> {
         let head = head(file, &mut input)?;

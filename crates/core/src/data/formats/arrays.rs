@@ -37,7 +37,7 @@ const VALID_NAMES: &str = "x_train and y_train, train_images and train_labels, i
 const ROUNDING: f64 = 1e-3;
 const BYTE_SCALE: f64 = 255.0;
 
-/// What arrays do not say themselves. A value that is `None` is guessed, and the guess noted.
+/// Properties that arrays do not state themselves. A value that is `None` is guessed, and the guess noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stated {
     /// Guessed: channels are the size of 1 to 4; where two are, that which leaves squares.

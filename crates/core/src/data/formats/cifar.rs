@@ -185,7 +185,7 @@ impl Cifar {
         Ok(targets)
     }
 
-    /// What differs from the set as it was published.
+    /// Differences from the set as it was published.
     fn notes(&self, train: &Part, test: &Part) -> Vec<String> {
         let parts = [("training", train), ("test", test)].into_iter().zip(self.published);
         let unusual = parts.filter(|((_, part), published)| part.len() != *published);
@@ -201,7 +201,7 @@ impl Cifar {
 /// The labels of a file, and its images.
 type Batch = (Vec<i64>, RecordFile);
 
-/// What has been met of a set.
+/// Files of a set found so far.
 struct Gathered<'a> {
     set: &'a Cifar,
     batches: BTreeMap<&'static str, Batch>,
@@ -329,7 +329,7 @@ impl Gathered<'_> {
     }
 }
 
-/// One behind the other.
+/// One after the other.
 fn joined(batches: Vec<Batch>) -> Part {
     let (labels, files): (Vec<Vec<i64>>, Vec<RecordFile>) = batches.into_iter().unzip();
     Part {

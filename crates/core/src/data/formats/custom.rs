@@ -5,10 +5,10 @@ use crate::data::part::{Part, Pool};
 use crate::data::shape::Shape;
 use crate::data::{CustomImages, DataError};
 
-/// What the set of that name has delivered, its sizes checked.
+/// The images of the application's set `name`, their sizes checked.
 ///
 /// # Errors
-/// The part that has others than it says.
+/// The part whose sizes are not those that it states.
 pub fn found(name: &str, images: CustomImages) -> Result<Found, DataError> {
     let shape = Shape {
         channels: images.channels,

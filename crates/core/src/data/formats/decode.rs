@@ -18,12 +18,12 @@ const MOST_DECODED: u64 = 256 << 20;
 
 /// Bytes of pixels that are decoded at a time, before they are moved to where they stay; at least an image a thread.
 const AT_A_TIME: usize = 64 << 20;
-/// What can be decoded.
+/// Formats that can be decoded.
 pub const VALID: &str = "valid: PNG, JPEG, WebP, BMP and GIF files";
-/// What is noted of images that lose depth.
+/// Note about images that lose depth.
 pub const DEEP: &str = "images of more than 8 bits a channel are kept in 8";
 
-/// What an image says of itself before its pixels; width and height as it is looked at, not as it is stored.
+/// An image's properties ahead of its pixels; width and height as it is looked at, not as it is stored.
 pub struct Head {
     pub width: u32,
     pub height: u32,
@@ -35,7 +35,7 @@ pub struct Head {
 /// Reads the head of an image whose format is known.
 ///
 /// # Errors
-/// What the decoder says; an image that is too large to be decoded.
+/// Errors of the decoder; an image that is too large to be decoded.
 pub fn head<R: BufRead + Seek>(reader: ImageReader<R>) -> Result<Head, String> {
     let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
     let (mut width, mut height) = decoder.dimensions();
@@ -124,10 +124,10 @@ fn check_jpeg(bytes: &[u8]) -> Result<(), &'static str> {
 /// Images that could not be read, by their numbers, in order.
 pub type Failures = Vec<(usize, String)>;
 
-/// What `work` makes of each image, by all threads.
+/// Results of `work` for each image, computed by all threads.
 ///
 /// # Errors
-/// Every image of which it makes nothing; a panic of a decoder is a reason as well.
+/// Every image for which it fails; a panic of a decoder counts as a failure.
 pub fn each<T: Send>(
     images: Range<usize>,
     work: impl Fn(usize) -> Result<T, String> + Sync,
@@ -173,7 +173,7 @@ pub fn all<R: BufRead + Seek>(
 /// scaled to that shape.
 ///
 /// # Errors
-/// What the decoder says; a JPEG or WebP that is cut short, an image with transparent pixels.
+/// Errors of the decoder; a JPEG or WebP that is cut short, an image with transparent pixels.
 fn pixels<R: BufRead + Seek>(reader: ImageReader<R>, shape: Shape) -> Result<Vec<u8>, String> {
     let mut decoder = complete(reader)?.into_decoder().map_err(|error| error.to_string())?;
     let orientation = decoder.orientation().map_err(|error| error.to_string())?;
@@ -202,7 +202,7 @@ fn pixels<R: BufRead + Seek>(reader: ImageReader<R>, shape: Shape) -> Result<Vec
     Ok(image.into_bytes())
 }
 
-/// What `work` panics with: a decoder that fails on a strange file takes neither the other workers nor the process with it.
+/// Runs `work` and catches its panic: a decoder that fails on a strange file stops neither other workers nor the process.
 ///
 /// # Errors
 /// The panic's text.

@@ -52,7 +52,7 @@ pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
     })
 }
 
-/// What these files do not say.
+/// Properties that these files do not state.
 pub fn stated(scale: f64) -> Stated {
     Stated {
         layout: Some(ArrayLayout::Nchw),

@@ -28,7 +28,7 @@ const TEST: &[&str] = &["test", "testing", "seg_test"];
 const READ: &[&str] = &["png", "jpg", "jpeg", "webp", "bmp", "gif"];
 /// Images as well, for which there is no decoder here.
 const UNREAD: &[&str] = &["tif", "tiff", "avif", "heic", "heif", "jxl"];
-/// What systems leave behind, beside hidden files.
+/// Files and folders that systems leave behind, beside hidden ones.
 const LEFT_BEHIND: &[&str] = &["__MACOSX", "@eaDir"];
 /// Why a folder in that of a class is not read.
 const INNER: &str = "folders in that of a class (give that one if they are classes or parts; move images up into it)";
@@ -133,12 +133,12 @@ fn is_bmp(mut input: impl Read) -> bool {
     input.read_exact(&mut head).is_ok() && matches!(head, [.., 12 | 40 | 52 | 56 | 108 | 124, 0, 0, 0])
 }
 
-/// What is in a folder, by name, without hidden files.
+/// Entries of a folder, by name, without hidden files.
 #[derive(Default)]
 struct Entries {
     folders: BTreeMap<OsString, PathBuf>,
     files: Vec<PathBuf>,
-    /// What is neither, or holds nothing for us, with the reason.
+    /// Entries that are neither, or hold nothing to read, with the reason.
     others: Vec<(&'static str, PathBuf)>,
 }
 
@@ -212,7 +212,7 @@ struct ImageFile {
 struct Listing {
     classes: Vec<OsString>,
     files: Vec<ImageFile>,
-    /// What is not read, with the reason.
+    /// Entries that are not read, with the reason.
     passed_over: Vec<(&'static str, PathBuf)>,
 }
 
@@ -286,7 +286,7 @@ impl Listing {
         DataError::no_images(format_args!("{}{}", folder.display(), why.unwrap_or_default()))
     }
 
-    /// What lies beside the folders that are read.
+    /// Passes over the entries beside the folders that are read.
     fn pass_over_rest(&mut self, entries: Entries) {
         let beside = "beside the folders that are read";
         let reason = |name: &OsStr| match is_one_of(name, VAL) || is_one_of(name, TEST) {
@@ -310,12 +310,12 @@ impl Listing {
     }
 }
 
-/// What headers say of all images together.
+/// Properties of all images together, by their headers.
 struct Heads {
     shape: Shape,
     /// Some have more than 8 bits a channel.
     are_deep: bool,
-    /// What is unusual.
+    /// Unusual properties.
     notes: Vec<String>,
 }
 
@@ -398,7 +398,7 @@ fn unreadable<'a>(failures: Failures, path: impl Fn(usize) -> &'a Path) -> DataE
     DataError::new(format!("image {images}"), VALID)
 }
 
-/// What was not read, by the reason.
+/// Notes of the entries that were not read, by the reason.
 fn passed_over<'a>(listings: impl Iterator<Item = &'a Listing>) -> Vec<String> {
     let mut reasons: BTreeMap<&str, Vec<&PathBuf>> = BTreeMap::new();
     for (reason, path) in listings.flat_map(|listing| &listing.passed_over) {

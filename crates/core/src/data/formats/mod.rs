@@ -23,7 +23,7 @@ use arrays::Stated;
 
 pub use decode::guarded;
 
-/// What the files of a data set hold.
+/// Content of the files of a data set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// As a scenario calls the format.
@@ -34,11 +34,11 @@ pub struct Found {
     pub classes: Option<usize>,
     /// In the order of their labels; empty where the files name none.
     pub class_names: Vec<String>,
-    /// What is to be split, unless the files bring the other parts too.
+    /// The pool to be split, unless the files bring the other parts too.
     pub train: Pool,
     pub val: Option<Pool>,
     pub test: Option<Pool>,
-    /// What is unusual, but no error.
+    /// Unusual properties that are no errors.
     pub notes: Vec<String>,
 }
 

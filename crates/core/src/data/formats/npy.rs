@@ -25,7 +25,7 @@ struct Dictionary {
 /// Reads a header.
 ///
 /// # Errors
-/// What keeps it from being one; an array in Fortran order; elements that neither images nor labels can have.
+/// The fault of the header; an array in Fortran order; elements that neither images nor labels can have.
 pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
     let wrong = |why: &str| {
         let fault = format!("data file {file} is no NPY file that can be read: {why}");
@@ -70,7 +70,7 @@ pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
 }
 
 /// A dictionary of texts, numbers, tuples and truth values, which Python writes like JSON but for quotes, brackets, capitals and
-/// the comma behind a last item.
+/// the comma after a last item.
 fn as_json(text: &str) -> String {
     let mut json = String::with_capacity(text.len());
     for item in text.split(',') {

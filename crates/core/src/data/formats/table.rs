@@ -22,7 +22,7 @@ use crate::scenario::ParquetTable;
 
 /// Value that means 1.0.
 const SCALE: f64 = 255.0;
-/// What to do about a row.
+/// Remedy for a faulty row.
 const CORRECT: &str = "correct it, or leave its row out";
 
 /// Reads a table, and one of the test part if there is one, as `columns` says.
@@ -216,7 +216,7 @@ impl Table {
         Ok(labels)
     }
 
-    /// Images that are lists of bytes, one behind the other.
+    /// Images that are lists of bytes, one after the other.
     fn lists(&self, column: &Column, shape: Shape) -> Result<Vec<u8>, DataError> {
         let mut images = Vec::new();
         for group in self.groups() {

@@ -4,7 +4,7 @@ use super::*;
 use crate::data::locate::tests::assert_refused;
 use crate::data::{Images, Part};
 
-/// A file of `count` records of 2x2 images of two channels behind a byte of label: each image is its number and 1 to 7 more.
+/// A file of `count` records of 2x2 images of two channels after a byte of label: each image is its number and 1 to 7 more.
 fn file(name: &str, first: u8, count: u8) -> RecordFile {
     let mut file = tempfile::tempfile().unwrap();
     for image in (0..count).map(|index| first + 10 * index) {

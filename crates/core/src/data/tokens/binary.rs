@@ -124,7 +124,7 @@ pub(in crate::data) fn has_header(head: &[u8]) -> bool {
     head.get(..HEADER).is_some_and(|head| llm_c(head).is_some())
 }
 
-/// What a header of llm.c says.
+/// Fields of llm.c's header.
 struct Header {
     count: u32,
     /// Bytes of a token.

@@ -1,8 +1,8 @@
 //! Texts as a host reads them: one stream of tokens and the windows on it.
 //!
 //! A window is `block` + 1 neighbouring tokens: the first `block` are a sample's input, the last `block` its targets, so
-//! each target is the token behind its input. The three parts of the data are ranges of windows. Procedural texts stand
-//! one behind the other and are a window each; windows on a file overlap by the one token that is a target here and an
+//! each target is the token after its input. The three parts of the data are ranges of windows. Procedural texts stand
+//! one after the other and are a window each; windows on a file overlap by the one token that is a target here and an
 //! input there.
 
 mod stream;
@@ -159,7 +159,7 @@ impl TokenSet {
     }
 }
 
-/// Parts one behind the other.
+/// Parts one after the other.
 fn in_order(sizes: PartSizes) -> [Range<usize>; 3] {
     let (train, val) = (0..sizes.train, sizes.train..sizes.train + sizes.val);
     let test = val.end..val.end + sizes.test;

@@ -1,5 +1,5 @@
 //! Procedural texts: a hidden-topic sparse bigram process with copied spans. Frequencies of tokens carry no information, the
-//! last token helps, the topic behind it helps more, and copies need a look at earlier tokens.
+//! last token helps, the topic that it belongs to helps more, and copies need a look at earlier tokens.
 //!
 //! Every text is a pure integer function of `(parameters, part, index)`: random access, any number of threads, the same
 //! tokens on every platform. No model can do better on average than 1.3590 nats a token with the default parameters, the

@@ -196,10 +196,10 @@ impl TokenFeed {
     }
 
     /// Draws the order of all batches of a step, and uploads it. Where the text comes from elsewhere, the first batches of
-    /// the `upcoming` step are gathered behind its last.
+    /// the `upcoming` step are gathered after its last.
     ///
     /// # Errors
-    /// What the device says; storage that does not answer, where the text comes from elsewhere.
+    /// Errors of the device; storage that does not answer, where the text comes from elsewhere.
     pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
         let order = self.plan.draw(key, upcoming);
         match &mut self.windows {
@@ -218,7 +218,7 @@ impl TokenFeed {
     /// batch occupied.
     ///
     /// # Errors
-    /// What the device says; what a text that comes from elsewhere could not be read for.
+    /// Errors of the device; failures to read a text that comes from elsewhere.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         if let Supply::Ring { ring, bytes, .. } = &mut self.windows {
             ring.fetch(batch, &mut self.plan, bytes)?;

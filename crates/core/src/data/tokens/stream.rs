@@ -1,4 +1,4 @@
-//! The tokens of a text, one behind the other: in memory, or in the files that they came in, from which they are read when
+//! The tokens of a text, one after the other: in memory, or in the files that they came in, from which they are read when
 //! they are asked for.
 
 use std::ops::Range;
@@ -46,12 +46,12 @@ impl Tokens {
         }
     }
 
-    /// Adds a file at place `at`, behind all that is there.
+    /// Adds a file at place `at`, after all that is there.
     pub(super) fn push(&mut self, at: usize, file: TokenFile) {
         self.pieces.push((at, Piece::File(file)));
     }
 
-    /// Adds a token behind all that are there.
+    /// Adds a token after all that are there.
     pub(super) fn end_with(&mut self, token: i32) {
         self.pieces.push((self.len(), Piece::Memory(vec![token])));
     }

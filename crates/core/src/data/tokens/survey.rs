@@ -1,4 +1,4 @@
-//! What tokens a text has, and how often.
+//! Survey of a text's tokens, and how often each occurs.
 
 use std::path::Path;
 

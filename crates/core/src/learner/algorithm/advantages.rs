@@ -1,4 +1,4 @@
-//! What each step of a rollout is worth, and in which units: scaled reward, advantage, and the critic's target.
+//! The worth of each step of a rollout, and its units: scaled reward, advantage, and the critic's target.
 //!
 //! Both units move once per rollout, when it is finished, so that all of it has one. Rewards are divided, never shifted: a mean that
 //! is subtracted would pay for living longer or shorter. The critic's raw values are in units of scaled reward, the network
@@ -185,7 +185,7 @@ pub(super) const LEAST_DEVIATION: f64 = 0.1;
 /// Added to what advantages are divided by.
 const ADVANTAGE_EPSILON: f64 = 1e-8;
 
-/// What one step of the rollout is worth.
+/// The worth of one step of the rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct StepTargets {
     /// In reward units until it is standardised.
@@ -237,7 +237,7 @@ pub(super) fn step_targets(buffer: &RolloutBuffer, scale: f64, config: &LearnerC
     targets
 }
 
-/// What a segment's steps are worth, in units of scaled reward.
+/// The worth of a segment's steps, in units of scaled reward.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Advantages {
     pub advantages: Vec<f64>,

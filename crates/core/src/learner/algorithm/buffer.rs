@@ -127,7 +127,7 @@ impl RolloutBuffer {
             .flat_map(|segment| segment.steps().map(|step| (segment.env, step)))
     }
 
-    /// What was stored of them.
+    /// Their records.
     pub(super) fn valid_records(&self) -> impl Iterator<Item = &StepRecord> {
         self.valid_segments()
             .flat_map(move |segment| &self.rows[segment.env].steps[segment.steps()])
@@ -458,7 +458,7 @@ impl RolloutBuffer {
     /// Takes back what [`save`](Self::save) of a buffer of the same shape has kept.
     ///
     /// # Errors
-    /// What was kept is not there, or is another buffer's; a device error.
+    /// A part that is missing from the round, or is another buffer's; a device error.
     pub fn restore(&mut self, round: &UnfinishedRound) -> Result<(), Failure> {
         let rows: Vec<Row> = round.get("rollout.rows")?;
         let fits = |row: &Row| row.steps.len() <= self.shape.steps;

@@ -71,7 +71,7 @@ impl Learner {
         Self { recorded, ..self }
     }
 
-    /// What it learns with.
+    /// The settings that it learns with.
     pub fn config(&self) -> &LearnerConfig {
         &self.config
     }

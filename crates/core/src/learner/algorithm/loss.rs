@@ -98,7 +98,7 @@ fn surrogate(ratio: &Tensor, advantages: &Tensor, clip: f64) -> Tensor {
     unclipped.minimum(&(ratio.clamp(1.0 - clip, 1.0 + clip) * advantages))
 }
 
-/// What each head's sums are divided by: the steps in which the head mattered, but at least `min_fraction` of the
+/// Divisors of each head's sums: the steps in which the head mattered, but at least `min_fraction` of the
 /// actor's steps, so that a rare head's single sample cannot outweigh the batch.
 pub(super) fn head_denominators(causal: &Tensor, actor: &Tensor, min_fraction: f64) -> Tensor {
     let least = (actor.sum(Kind::Float) * min_fraction).clamp_min(1.0);
@@ -152,7 +152,7 @@ pub(super) fn entropy_floor_penalty(entropy: &Tensor, available: &Tensor, floors
     selected(&shortfall, &count_by_head(available).gt(0.0)).sum(Kind::Float)
 }
 
-/// What of a minibatch is not finite: f32 tensors, 0 where all is well.
+/// Counts of a minibatch's values that are not finite: f32 tensors, 0 where all is well.
 #[derive(Debug)]
 pub(super) struct Gates {
     /// `[K]`, gate G1: log-probabilities that matter.

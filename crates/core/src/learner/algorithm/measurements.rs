@@ -1,5 +1,5 @@
-//! What is measured of each minibatch - scalars and vectors by head that stay on the device until the update's one read - and what an
-//! update reports of it: whether it was performed, skipped or undone, and why. The meaning of every number is in
+//! Measurements of each minibatch - scalars and vectors by head that stay on the device until the update's one read - and an
+//! update's report of them: whether it was performed, skipped or undone, and why. The meaning of every number is in
 //! `docs/reference/learner.md`.
 
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ pub(super) struct MinibatchStep<'a> {
     pub losses: &'a Losses,
     pub gradients: &'a Gradients,
     pub gates: &'a Gates,
-    /// What the loss was scaled by.
+    /// Factor of the loss.
     pub loss_scale: Option<&'a Tensor>,
     pub kl_stop: &'a Tensor,
     pub mismatch: &'a Tensor,

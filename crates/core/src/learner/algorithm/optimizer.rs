@@ -98,7 +98,7 @@ impl PolicyOptimizer {
         scaler.unscale(&self.params, &self.norm.bad)
     }
 
-    /// What the loss of the next step is scaled by, f32 scalar.
+    /// Factor of the next step's loss, f32 scalar.
     pub fn loss_scale(&self) -> Option<Tensor> {
         self.scaler.as_ref().map(|scaler| scaler.scale().copy())
     }
@@ -166,8 +166,8 @@ impl PolicyOptimizer {
         named
     }
 
-    /// What the loss is scaled by, by name: the live tensors; none where it is not scaled. A step that spoils the
-    /// parameters does not put the scale back: it has to fall on.
+    /// State of the loss scaler by name: the live tensors; none where the loss is not scaled. A step that spoils the
+    /// parameters does not put the scale back: it has to keep falling.
     pub fn named_scale(&self) -> Vec<(String, Tensor)> {
         let tensors = self.scaler.iter().flat_map(LossScaler::state_tensors);
         tensors

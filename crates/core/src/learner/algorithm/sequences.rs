@@ -271,7 +271,7 @@ impl SequenceBatch {
         all.map(Tensor::shallow_clone).collect()
     }
 
-    /// What the policy evaluates.
+    /// The policy's input.
     pub fn input(&self) -> SequenceInput<'_> {
         SequenceInput {
             observations: &self.observations,
@@ -312,7 +312,7 @@ impl RolloutBuffer {
     }
 
     /// Puts the policy's log-probabilities of the stored choices, and its raw values, in the place of those that were stored.
-    /// `behind` gives the value behind each segment, `[segments]`, f32, in the units of `units`, from the state in which it
+    /// `behind` gives the value after each segment, `[segments]`, f32, in the units of `units`, from the state in which it
     /// leaves the policy; truncated segments are credited with it.
     ///
     /// # Errors

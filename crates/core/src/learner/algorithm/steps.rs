@@ -19,17 +19,17 @@ pub struct DecidedStep<'a> {
     pub round: u32,
     /// Of the episode, from 1.
     pub step: u32,
-    /// What was chosen, by head.
+    /// Chosen members, by head.
     pub indices: HeadIndices,
     /// Under the behaviour policy, by head; 0 where the head is irrelevant.
     pub log_probs: [f32; HEADS],
     /// Raw: in units of scaled reward.
     pub value: f32,
-    /// What could have been chosen.
+    /// Members that could have been chosen.
     pub masks: &'a MaskSet,
 }
 
-/// What the policy saw when it decided; row `i` belongs to the `i`-th step of the same call.
+/// The policy's input when it decided; row `i` belongs to the `i`-th step of the same call.
 #[derive(Debug)]
 pub struct StepTensors<'a> {
     /// `[n, D]`, f32, on the buffer's device; normalised.
@@ -47,7 +47,7 @@ pub struct StepOutcome {
     pub env: usize,
     /// Raw.
     pub reward: f32,
-    /// What was executed: `Wait` where the decision could not be.
+    /// The executed operation: `Wait` where the decision could not be executed.
     pub effective_op: LifecycleOp,
 }
 
@@ -125,7 +125,7 @@ impl StepRecord {
     }
 }
 
-/// What follows the last step of a segment.
+/// The end of a segment: what follows its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SegmentEnd {
     /// Nothing: the env was rolled back, or the episode is over for good.
@@ -138,7 +138,7 @@ pub enum SegmentEnd {
 }
 
 impl SegmentEnd {
-    /// Raw value of what follows.
+    /// Raw value of the state that follows.
     pub const fn bootstrap(self) -> f32 {
         match self {
             Self::Terminal => 0.0,

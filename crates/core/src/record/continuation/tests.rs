@@ -16,7 +16,7 @@ fn note(seq: u64) -> String {
     event(seq, "note", &format!("{{\"text\":\"{seq}\"}}"))
 }
 
-/// That a record of which events below `next_seq` are known is cut between what is kept and what is moved aside, and that the
+/// Checks that a record of known events below `next_seq` is cut between the kept part and the one moved aside, and that the
 /// next event has the number `found`.
 #[track_caller]
 fn assert_cut(kept: &str, aside: &[u8], next_seq: u64, found: u64) {
@@ -61,7 +61,7 @@ fn a_damaged_event_is_moved_aside_with_all_that_stands_behind_it() {
     assert_cut(&format!("{HEADER}{}", note(0)), after.as_bytes(), 3, 3);
 }
 
-/// A kill behind the cut must not leave a status that knows of more events than there are.
+/// A kill after the cut must not leave a status that knows of more events than there are.
 #[test]
 fn what_the_status_vouched_for_is_forgotten_before_events_are_cut_off() {
     let root = tempfile::tempdir().unwrap();

@@ -144,7 +144,7 @@ impl SeedModule for ConvStack {
     }
 }
 
-/// What follows a convolution, as far as the engine's kernels compute it together; and what is left.
+/// Layers after a convolution, as far as the engine's kernels compute them together; and those that are left.
 fn at_once(behind: &[BuiltLayer]) -> (Option<GroupNormOf<'_>>, Silu, &[BuiltLayer]) {
     let (before_norm, behind) = match behind {
         [BuiltLayer::Silu, behind @ ..] => (true, behind),

@@ -9,7 +9,7 @@ use tch::Device;
 use super::*;
 use crate::growth::AlphaAlgorithm;
 
-/// What a batch does: of which topology it is, and whether statistics are taken.
+/// A batch's work: its topology, and whether statistics are taken.
 type Work = (u64, bool);
 
 thread_local! {

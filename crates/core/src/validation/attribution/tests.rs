@@ -1,4 +1,4 @@
-//! What follows from measured configurations.
+//! Values that follow from measured configurations.
 
 use std::collections::HashSet;
 
@@ -136,7 +136,7 @@ prop_compose! {
 }
 
 proptest! {
-    /// What rewards and reports rely on, for any plan.
+    /// Properties of any plan that rewards and reports rely on.
     #[test]
     fn every_plan_measures_all_on_each_off_none_and_the_committed_once_and_there_is_room(
         players in any_players(15),

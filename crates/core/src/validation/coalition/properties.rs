@@ -24,7 +24,7 @@ const SAMPLES: i64 = 7;
 /// A seed as it is drawn.
 #[derive(Clone, Debug)]
 struct Drawn {
-    /// Policy index of its slot: three before and three behind the pools.
+    /// Policy index of its slot: three before and three after the pools.
     slot: usize,
     blueprint: usize,
     algorithm: AlphaAlgorithm,

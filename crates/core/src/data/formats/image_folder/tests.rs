@@ -152,7 +152,7 @@ fn formats_are_told_by_their_content_and_images_of_others_named_for_what_they_ar
     assert_eq!(notes_of(&folder), [named]);
 }
 
-/// What `read` notes, without the place of the folder.
+/// Notes of `read`, without the place of the folder.
 fn notes_of(folder: &tempfile::TempDir) -> Vec<String> {
     let place = format!("{}/", folder.path().display());
     let notes = read(folder.path(), None).unwrap().notes;

@@ -21,7 +21,7 @@ const PAIRS: Columns = Columns {
 };
 const FILES: Columns = Columns { shape: None, ..PAIRS };
 
-/// Where a table has what is learnt.
+/// The label column of a table, and the shape of its images where it is listed.
 #[derive(Clone, Copy)]
 struct Columns {
     label: &'static str,

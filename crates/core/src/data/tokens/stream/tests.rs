@@ -4,7 +4,7 @@ use super::*;
 use crate::data::locate::tests::assert_refused;
 use crate::data::records::Source;
 
-/// Tokens of 16 bits behind a header of 3 bytes.
+/// Tokens of 16 bits after a header of 3 bytes.
 fn file(tokens: &[u16]) -> TokenFile {
     let mut file = tempfile::tempfile().unwrap();
     let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();

@@ -105,7 +105,7 @@ fn the_divergence_from_a_teacher_is_that_of_the_joint_choice() {
     assert_close(&divergence, &[0.020_409_1]);
 }
 
-/// What is in force after some updates, of 100, of 4 envs.
+/// Checks the values in force after given updates, of 100, with 4 envs.
 #[track_caller]
 fn assert_course(config: &LearnerConfig, of: fn(LearnerSchedules) -> f64, course: &[(u64, f64)]) {
     let horizon = Horizon {

@@ -1,4 +1,4 @@
-//! What a step is credited with.
+//! The credit of a step.
 
 use tch::Kind;
 

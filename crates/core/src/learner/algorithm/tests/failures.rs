@@ -1,4 +1,4 @@
-//! Updates that go wrong: what is passed over, stopped, undone and counted.
+//! Failed updates: those passed over, stopped, undone and counted.
 
 use tch::{Kind, Tensor};
 

@@ -1,4 +1,4 @@
-//! What padding must not change.
+//! Results that padding must not change.
 
 use tch::Tensor;
 

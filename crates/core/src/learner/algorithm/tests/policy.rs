@@ -47,14 +47,14 @@ pub struct SmallPolicy {
     /// Least probability of every valid member, before the learner's scale.
     pub floor: f64,
     pub floor_scale: f64,
-    /// What it says that it computes in.
+    /// The precision that it claims to compute in.
     pub precision: Option<Kind>,
     /// A fault: sees every evaluation of an update, with its number.
     pub spoil: fn(usize, &mut Evaluation),
     pub evaluations: Cell<usize>,
 }
 
-/// What was chosen for a row: indices, their log-probabilities, the normalised value.
+/// Choices for a row: indices, their log-probabilities, the normalised value.
 pub type Chosen = (HeadIndices, [f32; HEADS], f32);
 
 impl SmallPolicy {

@@ -133,7 +133,7 @@ fn advantage_statistics_pass_over_forced_steps() {
     assert_eq!((rollout.data.steps_actor, rollout.data.steps_valid), (8, 9));
 }
 
-/// The second rollout, and the change of unit of what was measured before.
+/// The second rollout, and the change of unit of the earlier measurements.
 #[test]
 fn a_new_reward_scale_changes_the_unit_of_stored_values_too() {
     let mut bench = Bench::new(1, 32);

@@ -109,8 +109,8 @@ impl Task for CueTask {
     }
 }
 
-/// Episodes of one step. What is best to germinate depends on the context; in the last context waiting is. Each part of a
-/// germination that is right pays a sixth.
+/// Episodes of one step. The best seed to germinate depends on the context; in the last context waiting is best. Each part of
+/// a germination that is right pays a sixth.
 pub struct BanditTask {
     contexts: Vec<usize>,
     masks: Vec<MaskSet>,
@@ -119,7 +119,7 @@ pub struct BanditTask {
 impl BanditTask {
     const CONTEXTS: usize = 4;
     const WAIT_REWARD: f64 = 0.4;
-    /// What is best of `PARTS`.
+    /// The best members of `PARTS`, by context.
     const BEST: [[u8; 5]; Self::CONTEXTS - 1] = [[0, 3, 1, 0, 2], [2, 5, 3, 2, 0], [1, 7, 0, 1, 1]];
     const PARTS: [Head; 5] = [Head::Slot, Head::Blueprint, Head::Style, Head::Tempo, Head::AlphaTarget];
 
