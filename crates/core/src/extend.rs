@@ -1,4 +1,4 @@
-//! What an extension names beside the [`prelude`](crate::prelude), by what it extends.
+//! Names for an extension besides those of the [`prelude`](crate::prelude), by the part that it extends.
 
 // Commands and masks.
 pub use crate::actions::{Choices, DecisionPoint, HEADS, Head, HeadIndices, MaskRow, OPS, RELEVANCE};

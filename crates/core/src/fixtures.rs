@@ -1,4 +1,4 @@
-//! What the tests of several rooms share: tensors that are changed, numbers that are compared.
+//! Helpers that tests of several modules share: tensors that are changed, numbers that are compared.
 
 use tch::{Kind, Tensor};
 

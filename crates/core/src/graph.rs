@@ -13,7 +13,7 @@ use crate::scenario::{HostNorm, Positions, Shortcut};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Graph {
-    /// What flows through it.
+    /// Kind of its features.
     pub topology: Topology,
     /// Channels of the images that it reads; of texts the tokens of the vocabulary.
     pub channels: i64,
@@ -31,11 +31,11 @@ pub struct Graph {
 pub struct NamedLayer {
     /// Its tensors are called by it; no other layer with tensors has it.
     pub name: String,
-    /// What it computes.
+    /// The layer's operation.
     pub layer: LayerGraph,
 }
 
-/// What a layer computes; formulas are in `docs/reference/hosts.md`.
+/// Operation of a layer; formulas are in `docs/reference/hosts.md`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs, reason = "sizes are called as the designs of the layers call them")]

@@ -1,4 +1,4 @@
-//! What a program that extends the engine usually names, the vocabulary of bevy and of tch among it: in the versions that the
+//! Names that a program that extends the engine usually needs, those of bevy and tch among them: in the versions that the
 //! engine is built with.
 
 pub use std::sync::Arc;

@@ -80,7 +80,7 @@ pub enum EngineSet {
     SyncStreams,
     /// The watchdog: metrics, alarms, rollbacks, captures.
     Govern,
-    /// What the controller will see: contributions, seed records, signals, reports, masks.
+    /// The controller's input: contributions, seed records, signals, reports, masks.
     Observe,
     /// The controller's choice.
     Decide,
@@ -88,13 +88,13 @@ pub enum EngineSet {
     Act,
     /// The mechanical tick of every slot.
     Lifecycle,
-    /// What the step is worth.
+    /// The reward of the step.
     Reward,
     /// The policy learns from its rollout.
     PpoUpdate,
     /// Statistics and telemetry.
     Record,
-    /// What lasts from round to round, on disk; then whether there is a next round.
+    /// State that lasts from round to round, on disk; then whether there is a next round.
     Checkpoint,
 }
 
@@ -201,7 +201,7 @@ schedules! {
             Unpack => "read",
         }
     }
-    /// What the step's numbers mean.
+    /// Assessment of the step's numbers.
     Assess {
         Govern {
             /// Loss and accuracy of the step's training batches: [`derive_train_metrics`](crate::training::batches::derive_train_metrics).

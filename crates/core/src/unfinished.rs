@@ -23,7 +23,7 @@ const VALUES_FILE: &str = "round.txt";
 pub const TENSORS_FILE: &str = "round.safetensors";
 const SEPARATOR: &str = ": ";
 
-/// What lasts from step to step of the round that is being played.
+/// State that lasts from step to step of the round that is being played.
 #[derive(Resource, Debug, Default)]
 pub struct UnfinishedRound {
     values: BTreeMap<String, String>,
@@ -103,7 +103,7 @@ impl UnfinishedRound {
         Ok(())
     }
 
-    /// What the tensor of that name held.
+    /// Values of the tensor of that name.
     ///
     /// # Errors
     /// There is none.
@@ -140,7 +140,7 @@ impl UnfinishedRound {
         Ok(write_synced(&folder.join(TENSORS_FILE), &encode_plain(tensors)?)?)
     }
 
-    /// What [`write`](Self::write) has written into `folder`.
+    /// The state that [`write`](Self::write) has written into `folder`.
     ///
     /// # Errors
     /// A file that cannot be read, or holds something else.

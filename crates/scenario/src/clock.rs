@@ -37,7 +37,7 @@ impl RunClock {
         }
     }
 
-    /// What the clock was made with; the last round of a run that stops early is not known before.
+    /// The length that the clock was made with; the last round of a run that stops early is not known before.
     pub fn length(&self) -> RunLength {
         self.length
     }

@@ -1,4 +1,4 @@
-//! What programs read: files, the folder that `latest` names, and what is wrong with a RON text, in words for people.
+//! Input of programs: files, the folder that `latest` names, and the faults of a RON text, in words for people.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -18,7 +18,7 @@ pub const LATEST: &str = "latest";
 /// begins or never ends.
 ///
 /// # Errors
-/// What the system says; `InvalidInput` where it is no regular file.
+/// The system's error; `InvalidInput` where it is no regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     if path.metadata()?.is_file() {
         File::open(path)
@@ -27,7 +27,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What is said of a pipe, a device or a folder in the place of a file.
+/// The error of a pipe, a device or a folder in the place of a file.
 pub(crate) fn not_regular() -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, "it is no regular file")
 }
@@ -91,7 +91,7 @@ pub fn ron_options() -> Options {
     Options::default().with_default_extension(Extensions::IMPLICIT_SOME)
 }
 
-/// What is wrong with a RON text, without advice for those who call its reader.
+/// A fault of a RON text, without advice for the callers of its reader.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", match .0.code { Error::ExceededRecursionLimit => format!("{}: nested too deeply", .0.span.start), _ => .0.to_string() })]
 pub struct RonError(pub SpannedError);

@@ -37,7 +37,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// What a system fails with: the error of the subject in which it arose, and the env that it is about. This module knows
+/// Failure of a system: the error of the subject in which it arose, and the env that it is about. This module knows
 /// no subject, so that all can use it.
 #[derive(Debug)]
 pub struct Failure {
@@ -46,7 +46,7 @@ pub struct Failure {
     place: Option<Box<Place>>,
 }
 
-/// What a failure knows of where it happened.
+/// The place of a failure, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     env: Option<usize>,
@@ -140,8 +140,8 @@ impl<T, E: Into<Failure>> InEnv<T> for Result<T, E> {
     }
 }
 
-/// What the operating system refused, and of which file or folder: whether it exists, its permissions and the room that is left on
-/// its disk are what to look at.
+/// Error of the operating system, and the file or folder that it is about: look at whether that exists, its permissions and the
+/// space that is left on its disk.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {source}")]
 #[allow(missing_docs, reason = "the message says what the fields are")]
@@ -171,11 +171,11 @@ impl<T, E: Into<io::Error>> AtPath<T> for Result<T, E> {
 #[derive(Debug, thiserror::Error)]
 #[error("{phase} failed{}: {failure}", match position.to_string() { text if text.is_empty() => text, text => format!(" at {text}") })]
 pub struct EngineError {
-    /// What failed, as `schedule::Work::phase` names it.
+    /// The work that failed, as `schedule::Work::phase` names it.
     pub phase: &'static str,
     /// Where in the run.
     pub position: Position,
-    /// What went wrong.
+    /// The failure.
     pub failure: Failure,
 }
 

@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// What a stream of random numbers is for. Numbers are fixed for ever; 18 is not used again.
+/// Purpose of a stream of random numbers. Numbers are fixed for ever; 18 is not used again.
 ///
 /// The comment of each variant lists its indices: `r` round, `e` env, `t` step, `b` batch, `n` germination count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

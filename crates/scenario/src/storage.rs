@@ -19,7 +19,7 @@ pub use errors::ErrorClass;
 #[cfg(any(test, feature = "testing"))]
 pub use fixtures::{Fault, StorageFaults};
 
-/// What tests are asked and told of an operation; nothing in a build of the engine.
+/// Code for tests that observe or disturb an operation; nothing in a build of the engine.
 macro_rules! in_tests {
     ($($code:tt)*) => {
         #[cfg(any(test, feature = "testing"))]

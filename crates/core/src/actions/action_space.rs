@@ -1,6 +1,6 @@
-//! What a scenario leaves of the action space.
+//! The action space that a scenario allows.
 //!
-//! The first modifier of every mask: what it clears no controller is offered, learned or not.
+//! The first modifier of every mask: members that it clears are offered to no controller, learned or not.
 
 use bevy_ecs::resource::Resource;
 

@@ -88,7 +88,7 @@ pub fn command_of(indices: &HeadIndices) -> Result<LifecycleCommand, PolicyError
     })
 }
 
-/// What a command chose with the heads that matter to it; `blueprint_name` turns its blueprint index into an id.
+/// Choices of a command by the heads that matter to it; `blueprint_name` turns its blueprint index into an id.
 pub fn choice_of(command: &LifecycleCommand, blueprint_name: impl Fn(usize) -> String) -> Choice {
     let (op, indices) = (command.op(), indices_of(command));
     let index = |head: Head| relevant(op, head).then_some(usize::from(indices[head as usize]));

@@ -1,4 +1,4 @@
-//! What a controller orders for an env, and what it sees of the order before.
+//! Orders of a controller for an env, and its view of the order before.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::heads::{HEADS, HeadIndices, OPS};
 use super::masks::MaskSet;
 use crate::growth::{LifecycleCommand, LifecycleOp};
 
-/// What a controller orders for one env, and why.
+/// A controller's order for one env, and its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// The op with its slot and parameters.

@@ -1,4 +1,4 @@
-//! What can go wrong between a measured step and a command.
+//! Errors between a measured step and a command.
 
 use std::fmt;
 
@@ -24,8 +24,8 @@ impl fmt::Display for DecisionPoint {
     }
 }
 
-/// What keeps a controller from being built, deciding, evaluating, saving or loading. The run stops with it; the message names the
-/// env and the step, or the field or file, that has to change.
+/// Error of a controller as it is built, decides, evaluates, saves or loads. The run stops with it; the message names the
+/// env and the step, or the field or file that has to change.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum PolicyError {

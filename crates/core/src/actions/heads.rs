@@ -17,9 +17,9 @@ pub type HeadIndices = [u8; HEADS];
 coded_enum! {
     /// A categorical part of an action. The numbering is the storage order everywhere and fixed for ever.
     Head {
-        /// Which slot the op is for.
+        /// Slot of the op.
         Slot = 0 => "slot",
-        /// What a germination grows, by index in the registry.
+        /// Blueprint of a germination, by index in the registry.
         Blueprint = 1 => "blueprint",
         /// Curve and operator of a first blend; of a later ramp, the operator only.
         Style = 2 => "style",
@@ -31,7 +31,7 @@ coded_enum! {
         AlphaSpeed = 5 => "alpha_speed",
         /// Curve of a later ramp.
         AlphaCurve = 6 => "alpha_curve",
-        /// What to do; matters to every action.
+        /// The op itself; matters to every action.
         Op = 7 => "op",
     }
 }
@@ -74,7 +74,7 @@ impl Head {
         }
     }
 
-    /// What the head holds where it does not matter.
+    /// Value of the head where it does not matter.
     pub const fn placeholder(self) -> usize {
         match self {
             Self::Slot | Self::Blueprint => 0,

@@ -1,4 +1,4 @@
-//! What may be chosen in a step: one set of valid members per head, derived from the lifecycle's own legality rule.
+//! Valid choices of a step: one set of valid members per head, derived from the lifecycle's own legality rule.
 //!
 //! In: slot reports, blueprints per slot, limits. Out: a [`MaskSet`] per env and step. Modifiers - a controller's
 //! `restrict`, a plugin, a governor - only clear bits; [`MaskSet::check`] then proves that something is left.
@@ -143,7 +143,7 @@ impl MaskSet {
             .all(|head| self.effective(head, op, slot).contains(indices[head as usize].into()))
     }
 
-    /// What a command may not do, in words; `None` if it is allowed.
+    /// Reason for which a command is illegal, in words; `None` if it is allowed.
     pub fn objection(&self, command: &LifecycleCommand) -> Option<String> {
         if self.allows(command) {
             return None;

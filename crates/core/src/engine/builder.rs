@@ -1,4 +1,4 @@
-//! What an engine is made with beside its scenario.
+//! Inputs of an engine besides its scenario.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};

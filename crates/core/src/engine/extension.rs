@@ -1,4 +1,4 @@
-//! What an application adds to the engine, and the names that scenarios may use with it.
+//! Parts that an application adds to the engine, and the names that scenarios may use with it.
 
 use std::fmt;
 use std::ops::Deref;
@@ -68,7 +68,7 @@ pub struct Names {
     pub detectors: Detectors,
     /// The plugins of a recorded run.
     pub plugins: Vec<PluginInfo>,
-    /// What the program was built from.
+    /// The build that the program is from.
     pub build: Build,
 }
 

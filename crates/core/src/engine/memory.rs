@@ -25,14 +25,14 @@ const LABEL: f64 = 8.0;
 const PROGRAM: f64 = 256.0 * MIB;
 /// Bytes of CUDA before the first tensor, roughly: its context, and the kernels of libtorch and its libraries.
 const CUDA: f64 = 500.0 * MIB;
-/// What cuBLAS takes for a thread and a stream: see [`fix_cublas_workspace`](crate::torch::fix_cublas_workspace).
+/// Bytes of cuBLAS for a thread and a stream: see [`fix_cublas_workspace`](crate::torch::fix_cublas_workspace).
 const WORKSPACE: f64 = 32.0 * MIB;
 /// Rows that are validated at a time, on a CPU and on CUDA.
 const VALIDATED_ROWS: [f64; 2] = [1024.0, 8192.0];
 /// The controller whose policy is trained.
 const LEARNED: &str = "actor_critic";
 
-/// What a run takes of one memory.
+/// A run's use of one memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MemoryEstimate {
     /// Whose memory it is; `cpu` is the machine's.
@@ -46,8 +46,8 @@ pub struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// What a run takes of the machine, then of each other device. Its seeds may be any of `blueprints`, and up to `threads` envs are
-    /// at work at once. The content of files is not known before they are read, and does not count.
+    /// A run's use of the machine, then of each other device. Its seeds may be any of `blueprints`, and up to `threads` envs
+    /// work at once. The content of files is not known before they are read, and does not count.
     pub fn of(loaded: &Loaded, blueprints: &BlueprintRegistry, threads: usize) -> Vec<Self> {
         let mut devices = loaded.scenario.devices();
         devices.retain(|&device| device != DeviceSpec::Cpu);
@@ -57,10 +57,10 @@ impl MemoryEstimate {
         devices.into_iter().map(of_device).collect()
     }
 
-    /// Whether the run fits into the machine. What other devices have room for is not known before they are opened.
+    /// Whether the run fits into the machine. The room on other devices is not known before they are opened.
     ///
     /// # Errors
-    /// What it takes, and how many envs would fit.
+    /// The bytes that it takes, and how many envs would fit, in words.
     pub fn check(loaded: &Loaded, blueprints: &BlueprintRegistry, threads: usize, room: Room) -> Result<(), String> {
         let Some(machine) = Self::of(loaded, blueprints, threads).into_iter().next() else {
             return Ok(());

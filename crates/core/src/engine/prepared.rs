@@ -22,7 +22,7 @@ pub struct Prepared {
     pub loaded: Loaded,
     /// The text that it was read from.
     pub file: ScenarioFile,
-    /// What was laid over it.
+    /// The overrides that were laid over it.
     pub overrides: Vec<Override>,
 }
 
@@ -103,7 +103,7 @@ impl Prepared {
     /// As [`Self::from_ron`], for a text that may be none.
     ///
     /// # Errors
-    /// What is no UTF-8; every problem of the scenario.
+    /// Bytes that are no UTF-8; every problem of the scenario.
     pub fn from_bytes(
         label: &str,
         bytes: Vec<u8>,
@@ -127,7 +127,7 @@ impl Prepared {
         file.map_or_else(|| self.loaded.scenario.name.clone(), |path| path.display().to_string())
     }
 
-    /// What the engine plays, from the first round on.
+    /// The experiment that the engine plays, from the first round on.
     pub fn experiment(&self, threads: usize) -> Experiment {
         let Loaded {
             scenario,

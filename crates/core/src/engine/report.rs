@@ -21,14 +21,14 @@ pub struct RunReport {
     pub failure: Option<EngineError>,
     /// Who ended the run before its end.
     pub stopped_by: Option<StopRequest>,
-    /// What the record is missing: events, `checkpoint` if the newest one is not there, `networks` if those that were to be
+    /// Gaps of the record: events, `checkpoint` if the newest one is not there, `networks` if those that were to be
     /// kept are not, `trajectories` if some are not.
     pub gaps: Vec<RecordGap>,
     /// The networks that the run has kept, as values.
     pub networks: KeptNetworks,
 }
 
-/// What a run left behind.
+/// The record of a run.
 #[derive(Clone, Debug)]
 pub struct RunRecord {
     /// Name of the run's folder.

@@ -43,7 +43,7 @@ pub const fn prune_reason(kind: AlarmKind) -> PruneReason {
 /// A loss that is not healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alarm {
-    /// What is wrong.
+    /// Kind of the anomaly.
     pub kind: AlarmKind,
     /// The loss that was judged, in nats.
     pub loss: f64,
@@ -64,7 +64,7 @@ pub enum LossVerdict {
 }
 
 impl LossVerdict {
-    /// What is wrong with a loss that is not healthy.
+    /// The alarm of a loss that is not healthy.
     pub const fn alarm(&self) -> Option<&Alarm> {
         match self {
             Self::Healthy => None,

@@ -24,7 +24,7 @@ const PATIENCE: u32 = 15;
 /// Healthy steps until a capture is trusted.
 const PROBATION: u32 = 2;
 
-/// What an env has shown by the end of a healthy step: everything of a snapshot that is no tensor.
+/// Metrics of an env at the end of a healthy step: everything of a snapshot that is no tensor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotInput {
     /// 0 for a fresh host.
@@ -58,7 +58,7 @@ impl SnapshotInput {
     }
 }
 
-/// What to do with the tensors, in this order.
+/// Orders for the tensors, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
     /// The probation has become the known good state.
@@ -88,7 +88,7 @@ impl Default for SnapshotRule {
 }
 
 impl SnapshotRule {
-    /// What a rollback restores.
+    /// The state that a rollback restores.
     pub fn known_good(&self) -> &SnapshotInput {
         &self.known_good
     }

@@ -1,4 +1,4 @@
-//! What an env's watchdog knows, the rollback of a step, and what ends a run in the governor's name.
+//! The state of an env's watchdog, the rollback of a step, and the end of a run in the governor's name.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ pub struct Governor {
     pub(super) seed_in_network: Option<u32>,
     /// Step of the state that the last rollback of the episode restored.
     pub(super) last_restored: Option<u32>,
-    /// What was seen in this episode.
+    /// Counts of this episode.
     pub counts: GovernorCounts,
 }
 
@@ -151,10 +151,10 @@ impl Governor {
 #[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct RollbackVerdict(pub Option<Rollback>);
 
-/// What happened to a rolled-back env.
+/// A rollback of an env.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rollback {
-    /// What the governor saw.
+    /// The alarm that led to it.
     pub alarm: Alarm,
     /// Whether the controller is charged for it: growth can have led here.
     pub blamed: bool,

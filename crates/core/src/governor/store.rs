@@ -224,10 +224,10 @@ impl SnapshotStore {
         due.map_or(Ok(()), |count| round.put_tensor(name, count))
     }
 
-    /// Takes back what [`save`](Self::save) has kept. Call inside the env's stream guard.
+    /// Restores the state that [`save`](Self::save) has kept. Call inside the env's stream guard.
     ///
     /// # Errors
-    /// What was kept is not there or does not fit; out of memory.
+    /// Kept state that is not there or does not fit; out of memory.
     pub fn restore_kept(&mut self, name: &str, round: &UnfinishedRound, device: Device) -> Result<(), Failure> {
         for (which, snapshot) in [(KNOWN_GOOD, &mut self.known_good), (OTHER, &mut self.other)] {
             let name = format!("{name}.{which}");

@@ -40,7 +40,7 @@ pub struct GovernedEnv {
     pub(super) scaler: &'static mut EnvLossScaler,
 }
 
-/// What the governor's systems need besides an env.
+/// Resources of the governor's systems besides an env.
 #[derive(SystemParam)]
 pub struct GovernorContext<'w> {
     pub clock: Res<'w, RunClock>,
@@ -222,7 +222,7 @@ pub fn save_snapshots(
     Ok(())
 }
 
-/// What [`save_snapshots`] has kept.
+/// Restores the snapshots that [`save_snapshots`] has kept.
 pub fn restore_snapshots(
     mut envs: Query<(&EnvId, &EnvBackend, &mut EnvStream, &mut Snapshots)>,
     round: Res<UnfinishedRound>,

@@ -1,4 +1,4 @@
-//! What a host is made from: the fields of a family, or a function of an application.
+//! Designs of hosts: the fields of a family, or a function of an application.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::HostPlan;
 use crate::scenario::{HostChoice, HostProblem};
 use crate::torch::PlainTensor;
 
-/// What lays out a host, for any number of classes. Functions from the number of classes to a [`HostPlan`] are designs.
+/// Design of a host, for any number of classes. Functions from the number of classes to a [`HostPlan`] are designs.
 ///
 /// ```
 /// # extern crate simic_core as simic_engine;
@@ -27,17 +27,17 @@ pub trait HostDesign: Send + Sync {
     /// The host for `classes` classes. Must be cheap: scenarios are checked against it.
     fn plan(&self, classes: i64) -> HostPlan;
 
-    /// What is wrong with the fields of the design. Faults of the plan itself need not be listed.
+    /// Faults of the design's fields. Faults of the plan itself need not be listed.
     fn problems(&self) -> Vec<HostProblem> {
         Vec::new()
     }
 
-    /// What a scenario writes for it, sizes and all, where it is of one of the engine's families.
+    /// Its form in a scenario, with all sizes, where it is of one of the engine's families.
     fn family(&self) -> Option<HostChoice> {
         None
     }
 
-    /// What its parameters and buffers start from, by name; those that are not here are drawn.
+    /// Initial values of its parameters and buffers, by name; those that are not here are drawn.
     fn weights(&self) -> Option<&BTreeMap<String, PlainTensor>> {
         None
     }

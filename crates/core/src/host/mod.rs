@@ -45,7 +45,7 @@ pub fn build(
     design.plan(classes).build(rng, backend)
 }
 
-/// What one op costs per sample.
+/// Cost of one op per sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpCost {
     /// Multiply-accumulates.

@@ -153,7 +153,7 @@ impl HostPlan {
         self
     }
 
-    /// What flows through the host.
+    /// Kind of the host's features.
     pub const fn topology(&self) -> Topology {
         self.topology
     }
@@ -220,7 +220,7 @@ impl HostPlan {
         numbered.map(spec).collect()
     }
 
-    /// What is wrong with the line of ops, for layers of any kind.
+    /// Faults of the line of ops, for layers of any kind.
     fn problems(&self) -> Vec<HostProblem> {
         let mut messages = Vec::new();
         if self.ops.len() < 2 {

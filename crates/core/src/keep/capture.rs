@@ -24,7 +24,7 @@ use crate::validation::{
     CommittedNetwork, Counterfactual, PlanMoment, Reached, TestResult, Tools, ValBatches, ValPlan,
 };
 
-/// What a network is taken out of.
+/// The env that a network is taken from.
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct EndedNetwork {
@@ -63,7 +63,7 @@ fn is_committed(seed: &SeedRecord) -> bool {
     seed.stage == SeedStage::Committed
 }
 
-/// What networks of a round are taken out by.
+/// Resources for taking the networks of a round.
 #[derive(SystemParam)]
 pub struct KeepContext<'w> {
     pub(super) experiment: Res<'w, Experiment>,
@@ -75,7 +75,7 @@ pub struct KeepContext<'w> {
     tools: Tools<'w>,
 }
 
-/// What all networks of a round have in common.
+/// Data that all networks of a round have in common.
 pub(super) struct Surroundings<'a> {
     host: Graph,
     costs: Vec<OpCost>,

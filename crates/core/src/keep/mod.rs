@@ -26,8 +26,8 @@ use crate::scenario::Keep;
 use crate::schedule::{AddWork, RoundEnd, Shutdown, Work};
 use capture::{EndedNetwork, KeepContext, Surroundings};
 
-/// What the networks of a run may take on disk: room for every network of all shipped scenarios, and no full disk by the
-/// thousandth round of `keep: all`.
+/// Most bytes that the networks of a run take on disk: enough for every network of all shipped scenarios, and no full disk
+/// by the thousandth round of `keep: all`.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Keeps networks.

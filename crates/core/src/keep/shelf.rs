@@ -40,7 +40,7 @@ impl NetworkShelf {
         &self.0
     }
 
-    /// What it holds, by round and env; anything of another name is no network.
+    /// The networks in it, by round and env; a file of any other name is no network.
     ///
     /// # Errors
     /// A folder that cannot be read.

@@ -18,7 +18,7 @@ use crate::torch::{PlainTensor, decode_described, encode_described};
 const KEY: &str = "simic_engine";
 const FORMAT: u32 = 1;
 
-/// What stands in the metadata, behind the checksum.
+/// The metadata after the checksum.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Description {
@@ -94,7 +94,7 @@ impl GrownNetwork {
         Ok(replace_synced(path, &self.to_bytes().at(path)?).at(path)?)
     }
 
-    /// What its file holds.
+    /// Content of its file.
     ///
     /// # Errors
     /// More tensors than the format can describe.

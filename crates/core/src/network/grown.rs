@@ -17,16 +17,16 @@ use crate::torch::{Backend, Inference, PlainTensor, copy_into};
 /// Samples that are run at once.
 const CHUNK: i64 = 512;
 
-/// A network that can be taken home: host and committed seeds, with their buffers.
+/// A network that can be used without the engine: host and committed seeds, with their buffers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrownNetwork {
-    /// What it computes.
+    /// Its layers, from input to logits.
     pub graph: Graph,
     /// By `{layer}.{tensor}`: weights and buffers, f32, of the shapes that PyTorch has for them.
     pub parameters: BTreeMap<String, PlainTensor>,
-    /// What is known of it.
+    /// Its accuracy, loss and size.
     pub measures: Measures,
-    /// What it has learnt from.
+    /// The data that it has learnt from.
     pub data: DataCard,
     /// Who made it.
     pub origin: Origin,
@@ -48,7 +48,7 @@ pub struct Measured {
     pub samples: u64,
 }
 
-/// What is known of a network.
+/// Accuracy, loss and size of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measures {
@@ -66,7 +66,7 @@ pub struct Measures {
     pub host_macs: u64,
 }
 
-/// What a network has learnt from, as far as somebody who applies it has to know.
+/// Data that a network has learnt from, as far as a user who applies it has to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataCard {
@@ -120,7 +120,7 @@ pub struct Origin {
     pub rollbacks: u32,
 }
 
-/// What a seed is worth to the network, with just the weights that are kept, percentage points of the validation part.
+/// Worth of a seed to the network, with just the weights that are kept, in percentage points of the validation part.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeedMeasures {
@@ -149,7 +149,7 @@ pub struct SeedHistory {
     pub blueprint: String,
     /// Trainable values, with those of a gate.
     pub parameters: u64,
-    /// What it is worth to the network; `None` where its amplitude is 0.
+    /// Its worth to the network; `None` where its amplitude is 0.
     pub measures: Option<SeedMeasures>,
     /// Stages and the steps in which they were entered, from germination on.
     pub stages: Vec<(SeedStage, u32)>,
@@ -183,7 +183,7 @@ impl GrownNetwork {
         by_accuracy.then_with(|| rest(self).cmp(&rest(other))).is_lt()
     }
 
-    /// What is known of `seed`, which is layer `index`: of this growth, if it is the last in its slot.
+    /// History of `seed`, which is layer `index`: it is of this growth if it is the last in its slot.
     pub fn history_of(&self, index: usize, seed: &SeedGraph) -> Option<&SeedHistory> {
         let mut later = self.graph.layers.iter().skip(index + 1);
         let is_last = !later.any(|layer| matches!(&layer.layer, LayerGraph::Seed(other) if other.slot == seed.slot));

@@ -8,7 +8,7 @@ use crate::host::{Features, HostError, Layer, LayerDesign};
 use crate::nn::{Mode, ParamSet};
 use crate::seed::{BlendError, GateNetwork, SeedInstance, module_of};
 
-/// What a seed adds to features, its amplitude fixed.
+/// Layer of a grown seed: its addition to the features, its amplitude fixed.
 #[derive(Clone, Debug)]
 pub(super) struct SeedDesign {
     pub graph: SeedGraph,

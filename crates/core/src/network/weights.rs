@@ -21,16 +21,16 @@ use crate::torch::{Backend, PlainTensor};
 pub struct GivenWeights {
     /// By the host's own names; f32, of its shapes.
     pub tensors: BTreeMap<String, PlainTensor>,
-    /// What the host has besides.
+    /// Names of the host's other tensors.
     pub absent: Vec<String>,
     /// Classes of the head in the file, where they are not the host's: it is left out then.
     pub other_classes: Option<usize>,
-    /// What is not given, and what of the file is not taken.
+    /// Notes on tensors that are not given, and on those of the file that are not taken.
     pub notes: Vec<String>,
 }
 
 impl GivenWeights {
-    /// What the file called `name` has for the host; relative paths begin in `folder`.
+    /// The weights that the file called `name` has for the host; relative paths begin in `folder`.
     ///
     /// # Errors
     /// A file that is missing or is none; all tensors that do not fit; one from whose values no network can start.
@@ -189,8 +189,8 @@ fn other_head<'g, 't>(
     Some((&*head.name, told, classes))
 }
 
-/// What stands before every name, up to a dot, if nothing is known with it and something without it: what wraps a network
-/// puts it there.
+/// Prefix of every name, up to a dot, if no name is known with it and some name is without it: a wrapper of a network
+/// adds it.
 fn prefix_of(file: &BTreeMap<String, PlainTensor>, is_known: impl Fn(&str) -> bool) -> &str {
     let first = file.keys().next().map_or("", String::as_str);
     let ends = first.match_indices('.').map(move |(end, _)| &first[..=end]);
@@ -207,7 +207,7 @@ fn uncounted(layer: &str) -> String {
     format!("{}.{part}", place.replace(|digit: char| digit.is_ascii_digit(), ""))
 }
 
-/// What kind of network a tensor of another shape is of, where that can be told.
+/// Kind of network that a tensor of another shape belongs to, where that can be told.
 fn kind_of(own: &str, shape: &[usize], graph: &Graph) -> Option<String> {
     let named = graph.layers.iter().find(|named| stands_for(&named.name, own))?;
     match (&named.layer, shape) {

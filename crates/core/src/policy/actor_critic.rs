@@ -1,5 +1,5 @@
-//! What a policy network is to the controller, and in what it computes: the same when it acts, when it estimates a value and when a
-//! learner evaluates what it did, so that probabilities of one and the same action are comparable.
+//! The controller's interface to a policy network, and its precision: the same when it acts, when it estimates a value and when
+//! a learner evaluates its actions, so that probabilities of one and the same action are comparable.
 
 use tch::{Device, Kind, TchError, Tensor};
 
@@ -9,7 +9,7 @@ use crate::nn::Linear;
 use crate::scenario::{AmpMode, NetConfig};
 use crate::torch::{Autocast, TorchError, catch, mixed_kind};
 
-/// What a network is built for.
+/// Specification that a network is built for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetSpec {
     /// The name that `policy.net` gives.
@@ -70,7 +70,7 @@ pub struct NetOutput {
 /// Rows do not influence each other, and `sequence` agrees with `step` taken one after another. Where libtorch fails,
 /// methods return its error or panic, as tch's do: the controller catches that and reports it with its place.
 pub trait ActorCritic: Send {
-    /// What it was built for.
+    /// The specification that it was built for.
     fn spec(&self) -> &NetSpec;
 
     /// Every trainable tensor once.
@@ -128,7 +128,7 @@ impl NetContext {
     }
 }
 
-/// What autocast computes in, on the device of the network; every output of the network is f32.
+/// Number format of autocast, on the device of the network; every output of the network is f32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyPrecision {
     device: Device,
@@ -136,7 +136,7 @@ pub struct PolicyPrecision {
 }
 
 impl PolicyPrecision {
-    /// What `learner.amp` means on `device`.
+    /// The precision of `learner.amp` on `device`.
     pub fn new(amp: AmpMode, device: Device) -> Self {
         Self {
             device,

@@ -11,7 +11,7 @@ use crate::nn::{Init, LayerNorm, ParamSet};
 use crate::scenario::NetConfig;
 use crate::torch::NoGrad;
 
-/// What comes out of a core for its features, and its state after them.
+/// Output of a core for its features, and its state after them.
 pub type CoreOutput = (Tensor, RecurrentState);
 
 /// The core between the features of a `Network` and its heads: the part in which the networks differ.

@@ -193,7 +193,7 @@ pub fn head_uniforms(rng: &mut impl Draw) -> [f64; HEADS] {
 /// Logit of a member that is not valid: representable in half precision, and its exponential is 0 in single.
 const FILL: f64 = -1.0e4;
 
-/// What evaluation looks up by op, on the policy's device.
+/// Tables that evaluation looks up by op, on the policy's device.
 #[derive(Debug)]
 pub struct OpTables {
     /// `bool [6, 8]`: the head matters to the op.

@@ -20,7 +20,7 @@ const EMBEDDING: Init = Init::Normal(0.02);
 /// Size of the embedding of a blueprint.
 pub const EMBEDDING_SIZE: usize = 4;
 
-/// What precedes the heads.
+/// Layers before the heads.
 #[derive(Debug)]
 pub struct Trunk {
     /// One row per blueprint, the last for an empty slot.
@@ -143,7 +143,7 @@ impl Network {
         Tensor::f_cat(&heads.collect::<Result<Vec<_>, _>>()?, -1)
     }
 
-    /// What follows from the core's features.
+    /// Output of the heads for the core's features.
     fn output(&self, core: &Tensor, state: RecurrentState) -> Result<NetOutput, TchError> {
         let value = self.value_output.forward(&self.value.forward(core)?)?;
         Ok(NetOutput {

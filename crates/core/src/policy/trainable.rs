@@ -1,4 +1,4 @@
-//! What a learner needs of a policy - stored actions evaluated again, with a gradient - and a network's trainable tensors.
+//! A learner's interface to a policy - stored actions evaluated again, with a gradient - and a network's trainable tensors.
 //!
 //! Their values are drawn on the CPU from the engine's own generator, so a policy starts alike on every device, independent of
 //! other draws in the process. Tensors keep their storage for the whole run: loading and learning write in place.
@@ -58,7 +58,7 @@ pub struct Evaluation {
 pub enum ParamGroup {
     /// Layers of the action heads, which end in the logits.
     ActorHeads,
-    /// What all heads read: embedding, feature layers and core.
+    /// Layers that all heads read: embedding, feature layers and core.
     Shared,
     /// Layers of the value head.
     Critic,
@@ -83,7 +83,7 @@ pub trait TrainablePolicy {
     /// Handles to the last layer of the value head, which value normalisation rewrites in place.
     fn value_output(&self) -> Linear;
 
-    /// What it computes in under autocast, whether it acts or is evaluated; `None`: f32 throughout.
+    /// Its number format under autocast, whether it acts or is evaluated; `None`: f32 throughout.
     fn precision(&self) -> Option<Kind> {
         None
     }

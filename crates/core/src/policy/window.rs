@@ -77,7 +77,7 @@ impl WindowCore {
 }
 
 impl NetCore for WindowCore {
-    /// What was seen, and 1 where something was.
+    /// The features that were seen, and 1 where something was seen.
     fn state_shapes(&self, rows: i64) -> Vec<[i64; 3]> {
         vec![[WINDOW, rows, self.width], [WINDOW, rows, 1]]
     }

@@ -14,17 +14,17 @@ use crate::unfinished::UnfinishedRound;
 
 /// In the folder of a run.
 pub const COMMAND_FILE: &str = "command";
-/// Longer than any word: what somebody else has put there is not read whole.
+/// Longer than any word: a file that another program has put there is not read whole.
 const LONGEST: u64 = 64;
 
-/// What a person may ask of a run that is being played.
+/// Requests of a person to a run that is being played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// To wait behind the current step.
+    /// To wait after the current step.
     Pause,
     /// To play on after a pause.
     Continue,
-    /// To write a checkpoint behind the current step.
+    /// To write a checkpoint after the current step.
     Checkpoint,
     /// To stop, as Ctrl-C does once.
     Stop,
@@ -44,7 +44,7 @@ impl Command {
         }
     }
 
-    /// What `word` says; `None` if it is no command.
+    /// The command that `word` stands for; `None` if it is none.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|command| command.word() == word)
     }

@@ -33,7 +33,7 @@ pub enum Driver {
     Over,
 }
 
-/// What the loop has just done.
+/// The last move of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverStep {
     /// `Startup` has run.

@@ -1,4 +1,4 @@
-//! What an engine consists of: its plugins, for manifests and `list plugins`.
+//! Parts of an engine: its plugins, for manifests and `list plugins`.
 
 use bevy_ecs::prelude::*;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A part of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PluginInfo {
-    /// Type name of the plugin, or what an extension calls itself.
+    /// Type name of the plugin, or an extension's name for itself.
     pub name: String,
     /// Of the crate that it comes from.
     pub version: String,

@@ -13,7 +13,7 @@ const DEVICE_SHARE: u128 = 4;
 /// A copy in the machine's memory may take 1 / `HOST_SHARE` of what is left.
 const HOST_SHARE: u128 = 2;
 
-/// What `data.residency: stream` is for, and what else it may be.
+/// Valid data of `data.residency: stream`, and its other values, in words.
 const STREAMED: &str = "valid: unpacked IDX files, NPY arrays of bytes, the folder of a CIFAR archive, token files, a text; or \
                         data.residency: auto, device or host";
 
@@ -27,7 +27,7 @@ pub struct ChosenResidency {
 }
 
 impl ChosenResidency {
-    /// What `data.residency` asks for, or what the memory that is left is enough for.
+    /// The residency that `data.residency` asks for, or one that the memory that is left is enough for.
     ///
     /// # Errors
     /// Data that are to be streamed and cannot be.

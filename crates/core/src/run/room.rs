@@ -17,21 +17,21 @@ pub struct Room {
     pub source: RoomSource,
 }
 
-/// What bounds the memory of a run.
+/// Bound of a run's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomSource {
-    /// All that the machine has.
+    /// All memory of the machine.
     Machine,
-    /// What the machine has left.
+    /// Memory that the machine has left.
     Available,
-    /// What the control group of the process may take.
+    /// Limit of the process's control group.
     ControlGroup,
     /// `run.memory_limit_gib`.
     Limit,
 }
 
 impl Room {
-    /// What a run that begins now may take: `run.memory_limit_gib`, or else what the machine has left, or less where a
+    /// Memory that a run that begins now may take: `run.memory_limit_gib`, or else what the machine has left, or less where a
     /// control group allows less. `None` where the operating system does not say.
     pub fn now(run: &RunConfig) -> Option<Self> {
         let read = |path: &Path| std::fs::read_to_string(path).ok();
@@ -44,7 +44,7 @@ impl Room {
         Some((used, Self::limit_of(run).map_or(most, |room| room.bytes)))
     }
 
-    /// What the scenario allows, if it does not leave that to the machine.
+    /// The scenario's limit, if it does not leave that to the machine.
     pub(crate) fn limit_of(run: &RunConfig) -> Option<Self> {
         run.memory_limit_gib.map(|gib| Self {
             bytes: (gib * GIB) as u64,
@@ -91,7 +91,7 @@ fn left(read: impl Fn(&Path) -> Option<String>) -> Option<Room> {
     rooms.into_iter().flatten().min_by_key(|room| room.bytes)
 }
 
-/// What the process takes of the machine, and what the machine has, or less where a control group allows less.
+/// Bytes that the process uses, and the bytes of the machine, or less where a control group allows less.
 fn taken(read: impl Fn(&Path) -> Option<String>) -> Option<(u64, u64)> {
     let bytes = |path: &str, name| read(Path::new(path)).and_then(|text| bytes_of(name, &text));
     let used = bytes("/proc/self/status", "VmRSS")?;

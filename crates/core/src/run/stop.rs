@@ -30,7 +30,7 @@ impl StopRequest {
         Self::RoundLimit,
     ];
 
-    /// What the process ends with: 128 and the signal's number; 0 where it does what it was asked for; 8 where it found a reason.
+    /// Exit code of the process: 128 and the signal's number; 0 where it does what it was asked for; 8 where it found a reason.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::RoundLimit => 0,
@@ -68,7 +68,7 @@ impl StopSignal {
             .compare_exchange(0, request as u8 + 1, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// What was asked for, if anything.
+    /// The first request, if there is one.
     pub fn requested(&self) -> Option<StopRequest> {
         let code = self.0.load(Ordering::Relaxed);
         let index = usize::from(code).checked_sub(1)?;

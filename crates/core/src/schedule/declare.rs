@@ -37,7 +37,7 @@ macro_rules! schedules {
         }
 
         impl Work {
-            /// What failed if this work did, in the words of an error message.
+            /// Its phase, as error messages name it.
             pub const fn phase(self) -> &'static str {
                 match self {
                     $($($(Self::$work => $phase,)*)+)+

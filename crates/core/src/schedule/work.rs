@@ -57,9 +57,9 @@ pub trait AddWork: BorrowMut<App> {
 
 impl AddWork for App {}
 
-/// What a system that does [`Work`] may return.
+/// Return value of a system that does [`Work`].
 pub trait WorkResult: 'static {
-    /// What stops the run, if anything does.
+    /// The failure that stops the run, if there is one.
     fn failure(self) -> Option<Failure>;
 }
 

@@ -14,7 +14,7 @@ coded_enum! {
     }
 }
 coded_enum! {
-    /// What the amplitude is doing.
+    /// State of the amplitude.
     AlphaMode {
         /// It stays.
         Hold = 0 => "HOLD",

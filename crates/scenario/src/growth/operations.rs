@@ -1,4 +1,4 @@
-//! What a controller may order, and why an order is refused.
+//! Orders of a controller, and the reasons for which an order is refused.
 
 use super::{
     AlphaCurveAction, AlphaMode, AlphaSpeed, AlphaTarget, GateLevel, GerminationStyle, SeedStage, Tempo, coded_enum,
@@ -23,7 +23,7 @@ coded_enum! {
         Advance = 5 => "ADVANCE",
     }
 }
-/// What a controller orders; slots are indices into the policy's slot order.
+/// An order of a controller; slots are indices into the policy's slot order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LifecycleCommand {
     /// Nothing.

@@ -65,9 +65,9 @@ coded_enum! {
 pub struct GateCheck {
     /// Name of the comparison.
     pub id: &'static str,
-    /// What was measured.
+    /// The measured value.
     pub value: Option<f64>,
-    /// What it was compared with.
+    /// The value that it was compared with.
     pub threshold: Option<f64>,
     /// Whether it was good enough.
     pub passed: bool,

@@ -64,16 +64,16 @@ pub trait KnownHosts: fmt::Debug + Send + Sync {
     fn outline(&self, host: &HostChoice, classes: i64, folder: Option<&Path>) -> Result<HostOutline, String>;
 }
 
-/// Who looks at images of the user's own: `data::ImagesOnDisk`.
+/// Reader of the user's images: `data::ImagesOnDisk`.
 pub trait KnownImages: fmt::Debug + Send + Sync {
-    /// What they settle, for a host of that family; relative paths begin in `folder`.
+    /// The values that they settle, for a host of that family; relative paths begin in `folder`.
     ///
     /// # Errors
-    /// What is wrong with the data, in words.
+    /// The fault of the data, in words.
     fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<OwnImages, String>;
 }
 
-/// What images of the user's own settle of a task on them, beside that they are normalised as they are measured.
+/// Fields of a task that the user's images settle, besides the normalisation, which is as measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnImages {
     /// The images, at the size at which they are read.
@@ -90,9 +90,9 @@ pub struct OwnImages {
     pub batches_per_step: BatchesPerStep,
 }
 
-/// Who knows rewards: `reward::RewardModes`, which the section `attribution` is checked against.
+/// The known rewards: `reward::RewardModes`, which the section `attribution` is checked against.
 pub trait KnownRewards: fmt::Debug + Send + Sync {
-    /// What a mode declares, with the settings that the scenario gives it; empty for one that is not registered.
+    /// Declarations of a mode, with the settings that the scenario gives it; empty for one that is not registered.
     fn profile(&self, reward: &RewardConfig) -> RewardProfile;
 }
 
@@ -115,9 +115,9 @@ pub struct Catalog {
     pub nets: Vec<Entry>,
     /// Rewards that `reward: custom(name: "..")` may name.
     pub rewards: Vec<Entry>,
-    /// What all rewards say of themselves.
+    /// Profiles of all rewards.
     pub profiles: Arc<dyn KnownRewards>,
-    /// What may be set of what plugins have registered, by their names.
+    /// Settings of the parts that plugins have registered, by their names.
     pub settings: BTreeMap<(Subject, String), Declared>,
 }
 

@@ -217,8 +217,8 @@ impl Checker<'_> {
         required.clone().all(|field| has(given, field))
     }
 
-    /// What the part declares that the field `of` chooses; its defaults are laid below what is written in `field`. Of a name
-    /// that is not registered, which is reported where it stands, anything.
+    /// Settings of the part that the field `of` chooses; its defaults are laid below the values in `field`. Anything
+    /// for a name that is not registered, which is reported where it stands.
     fn settings(
         &self,
         fields: &'static [Field],

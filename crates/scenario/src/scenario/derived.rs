@@ -1,4 +1,4 @@
-//! What follows from a task: sizes of its parts, batches per step. Pure arithmetic.
+//! Values that follow from a task: sizes of its parts, batches per step. Pure arithmetic.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub struct PartSizes {
     pub test: usize,
 }
 
-/// What a sample looks like.
+/// Shape of a sample, and the number of labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageShape {
     /// Number of labels.
@@ -111,7 +111,7 @@ fn forms_of(kind: &Kind) -> Vec<Entry> {
         .collect()
 }
 
-/// What a text is made of.
+/// Sizes of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextShape {
     /// Number of different tokens.
@@ -121,7 +121,7 @@ pub struct TextShape {
 }
 
 impl DataSource {
-    /// What a host has to read.
+    /// The input that a host has to read.
     pub fn topology(&self) -> Topology {
         match self.text() {
             Some(_) => Topology::Tokens,

@@ -13,10 +13,10 @@ use super::reader::{self, Document};
 use super::tree::{Node, Span, Value};
 use crate::schema::{Described, Kind};
 
-/// What a file declares, and the place of each value in it.
+/// Declaration in a file, and the place of each value in it.
 #[derive(Clone, Debug)]
 pub struct Declared<T> {
-    /// What was written, with all defaults.
+    /// The written values, with all defaults.
     pub value: T,
     source: Source,
     places: BTreeMap<String, Span>,
@@ -73,7 +73,7 @@ impl<T> Declared<T> {
             .place(Cursor::new(&self.source.text).position(self.span(path).start))
     }
 
-    /// What is wrong with values that are sound in themselves, by their paths.
+    /// Report of findings about values that are sound in themselves, by their paths.
     pub fn report(&self, findings: Vec<(String, String)>) -> Report {
         let problems = findings
             .into_iter()

@@ -1,4 +1,4 @@
-//! What one field of a scenario means: the text of `simic-engine explain`.
+//! Meaning of one field of a scenario: the text of `simic-engine explain`.
 
 use std::fmt;
 
@@ -21,12 +21,12 @@ pub fn field_paths<T: Described>() -> Vec<String> {
     paths::paths(const { &T::KIND })
 }
 
-/// What there is to know of a field or section. Printed, it is what the user reads.
+/// Description of a field or section. Its `Display` is the text that the user reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// Empty for the scenario as a whole.
     pub path: String,
-    /// What it means.
+    /// Its meaning.
     pub doc: String,
     /// In words, e.g. `a whole number`.
     #[serde(rename = "type")]
@@ -34,7 +34,7 @@ pub struct Explanation {
     /// Unit of a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// What is valid, in words, where the type does not say it all.
+    /// Valid values, in words, where the type does not say it all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid: Option<String>,
     /// The members of a choice.
@@ -43,7 +43,7 @@ pub struct Explanation {
     /// As RON; absent for sections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// What may be written below it.
+    /// The fields below it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<ExplainedField>,
 }
@@ -53,7 +53,7 @@ pub struct Explanation {
 pub struct Member {
     /// `name`, or `name(..)` where it takes more.
     pub form: String,
-    /// What choosing it means.
+    /// Meaning of this choice.
     pub doc: String,
 }
 
@@ -62,7 +62,7 @@ pub struct Member {
 pub struct ExplainedField {
     /// The last segment of its path.
     pub name: String,
-    /// What it means.
+    /// Its meaning.
     pub doc: String,
     /// Unit of a number.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,7 +153,7 @@ fn of_field(
     }
 }
 
-/// What `--set PATH=` may be followed by, where that can be listed: the words that a shell completes.
+/// Values that may follow `--set PATH=`, where they can be listed: the words that a shell completes.
 pub fn field_values(path: &str, catalog: &Catalog) -> Vec<String> {
     let found = paths::lookup(&SCENARIO, path);
     found.map_or_else(|_| Vec::new(), |found| words(&found.kind, catalog))

@@ -14,13 +14,13 @@ record! {
         step: u32, at_least(1);
         /// Training batch of the step, from 0. None: its first.
         batch: Option<usize>;
-        /// What is done.
+        /// Kind of fault.
         fault: Fault;
     }
 }
 
 choice! {
-    /// What is done.
+    /// Kind of fault.
     pub enum Fault {
         /// host weights become NaN
         NanWeight,

@@ -34,7 +34,7 @@ choice! {
 }
 
 impl HostChoice {
-    /// What messages call it: the name, or the family.
+    /// Its name in messages: the registered name, or the family.
     pub fn label(&self) -> &str {
         match self {
             Self::Named(HostName(name))
@@ -85,7 +85,7 @@ section! {
         pool_layers: usize = 3, integer(0, 12);
         /// Height and width of the input; must agree with the data.
         input_hw: i64 = 32, integer(1, 4096);
-        /// What normalises behind each convolution.
+        /// Normalisation after each convolution.
         norm: HostNorm = HostNorm::Batch;
     }
 }
@@ -100,15 +100,15 @@ section! {
         base_channels: i64 = 16, integer(1, 4096);
         /// Residual blocks of each stage; every stage but the first halves height and width.
         blocks: Vec<usize> = vec![3, 3, 3], integer(1, 64);
-        /// What leads around a block that changes the shape.
+        /// Shortcut around a block that changes the shape.
         shortcut: Shortcut = Shortcut::Pad;
         /// Norm and ReLU are before the convolutions, not behind them.
         pre_activation: bool = false;
         /// Height and width of the input; must agree with the data.
         input_hw: i64 = 32, integer(1, 4096);
-        /// What normalises.
+        /// Normalisation.
         norm: HostNorm = HostNorm::Batch;
-        /// What is in front of the first stage.
+        /// Layers before the first stage.
         stem: Stem = Stem::Small;
     }
 }
@@ -125,7 +125,7 @@ section! {
         blocks: Vec<usize> = vec![1, 1, 2, 2, 2], integer(1, 64);
         /// Height and width of the input; must agree with the data.
         input_hw: i64 = 32, integer(1, 4096);
-        /// What normalises behind each convolution.
+        /// Normalisation after each convolution.
         norm: HostNorm = HostNorm::Batch;
     }
 }
@@ -159,7 +159,7 @@ choice! {
 }
 
 choice! {
-    /// What normalises the features of a host.
+    /// Normalisation of a host's features.
     #[derive(Copy, Eq)]
     pub enum HostNorm {
         /// batch norm: running statistics, folded into the convolutions for validation
@@ -170,7 +170,7 @@ choice! {
 }
 
 choice! {
-    /// What leads around a residual block that changes the shape.
+    /// Shortcut around a residual block that changes the shape.
     #[derive(Copy, Eq)]
     pub enum Shortcut {
         /// every second pixel, zeros for the new channels; no parameters
@@ -181,7 +181,7 @@ choice! {
 }
 
 choice! {
-    /// What is in front of the stages of a residual host.
+    /// Layers before the stages of a residual host.
     #[derive(Copy, Eq)]
     pub enum Stem {
         /// a 3x3 convolution
@@ -194,7 +194,7 @@ choice! {
 /// The outline of a host, known without building it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostOutline {
-    /// What it reads.
+    /// Kind of its input.
     pub topology: Topology,
     /// Channels of the images that it reads; of texts the tokens of the vocabulary.
     pub channels: i64,
@@ -212,7 +212,7 @@ pub struct HostOutline {
     pub injections: Vec<InjectionSpec>,
     /// Batch norms: the op, and height and width of the smallest features that it normalises.
     pub batch_norms: Vec<(String, i64)>,
-    /// Why it cannot be; none if it can.
+    /// Reasons for which it cannot be built; none if it can.
     pub problems: Vec<HostProblem>,
 }
 
@@ -239,12 +239,12 @@ impl HostOutline {
     }
 }
 
-/// Why a host cannot be.
+/// Reason for which a host cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostProblem {
     /// Fields of the host's shape that take part, the likeliest culprit first; none for a host without fields.
     pub fields: Vec<&'static str>,
-    /// What is wrong, and what is valid.
+    /// The fault, and what is valid.
     pub message: String,
 }
 

@@ -48,7 +48,7 @@ impl Override {
         Self::argument(format!("{flag} {value}"), path, value)
     }
 
-    /// What an argument sets that is `shown` as the user typed it.
+    /// Override by an argument; it is `shown` as the user typed it.
     pub fn argument(shown: String, path: &str, value: String) -> Self {
         Self {
             path: path.into(),
@@ -227,7 +227,7 @@ fn descend_into_field(
     }
 }
 
-/// What the part declares that the field `of` of a record names, for a path that it has.
+/// Declaration of the part that the field `of` of a record names, for a path that it has.
 fn settings_kind(
     fields: &'static [Field],
     of: &str,
@@ -251,7 +251,7 @@ fn settings_kind(
     }
 }
 
-/// What a task of the preset for own images leaves to its data, and to its host. The data are looked at only
+/// Values that a task of the preset for the user's images leaves to its data and to its host. The data are read only
 /// if the task does not say both the classes and what the host reads, and the catalog knows images; `folder` is where relative
 /// paths begin.
 ///

@@ -4,7 +4,7 @@ use crate::scenario::AmpMode;
 use crate::schema::{choice, section};
 
 choice! {
-    /// What the end of a full-length episode means.
+    /// Meaning of the end of a full-length episode.
     #[derive(Copy, Eq)]
     pub enum EpisodeEnd {
         /// the episode was cut off: what would follow counts, by the critic's estimate
@@ -15,7 +15,7 @@ choice! {
 }
 
 choice! {
-    /// What is subtracted from advantages beside the critic's estimate.
+    /// Baseline that is subtracted from advantages besides the critic's estimate.
     #[derive(Copy, Eq)]
     pub enum AdvantageBaseline {
         /// nothing
@@ -48,7 +48,7 @@ section! {
 }
 
 section! {
-    /// What is learnt from beside the newest rollout.
+    /// Rollouts that are learnt from besides the newest.
     #[derive(Copy)]
     pub struct ImpalaConfig {
         /// Rollouts that an update learns from, the newest included; recordings are learnt from as they are.
@@ -85,7 +85,7 @@ section! {
         recordings: RecordingsConfig;
         /// Episodes of each env between two updates.
         episodes_per_update: u32 = 1, integer(1, 64);
-        /// What the end of a full-length episode means.
+        /// Meaning of the end of a full-length episode.
         episode_end: EpisodeEnd = EpisodeEnd::Terminal;
         /// Discount of future rewards per step.
         gamma: f64 = 0.995, SHARE;
@@ -101,7 +101,7 @@ section! {
         head_min_fraction: f64 = 0.05, FRACTION;
         /// An update stops at 1.5 times this divergence from the old policy. None: never.
         target_kl: Option<f64> = Some(0.03), POSITIVE;
-        /// What is subtracted from advantages beside the critic's estimate, before they are standardised.
+        /// Baseline that is subtracted from advantages besides the critic's estimate, before they are standardised.
         advantage_baseline: AdvantageBaseline = AdvantageBaseline::None;
         /// Weight of the value loss.
         value_coef: f64 = 1.0, NOT_NEGATIVE;

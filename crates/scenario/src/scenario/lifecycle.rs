@@ -16,7 +16,7 @@ section! {
         max_holding_steps: Option<u32> = Some(10), at_least(1);
         /// Try the gates G1, G2 and G3 in every step without the controller asking.
         auto_forward: bool = true;
-        /// What happens to a seed's optimizer when the seed is committed.
+        /// Treatment of a seed's optimizer when the seed is committed.
         on_commit: OnCommit = OnCommit::ResetMomentum;
         /// Thresholds of the quality gates.
         gates: GateConfig;
@@ -28,7 +28,7 @@ section! {
 }
 
 choice! {
-    /// What happens to a seed's optimizer when the seed is committed.
+    /// Treatment of a seed's optimizer when the seed is committed.
     #[derive(Copy, Eq)]
     pub enum OnCommit {
         /// the committed seed keeps training with fresh momentum

@@ -19,7 +19,7 @@ use super::validate::{Finding, validate};
 use super::{HostOutline, RewardProfile, SCENARIO, Scenario, TaskChoice, TaskSpec};
 use crate::growth::SlotId;
 
-/// What a scenario is made from.
+/// Sources of a scenario.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
     /// File name as the user gave it.
@@ -39,7 +39,7 @@ pub struct Loaded {
     pub task: TaskSpec,
     /// The outline of the task's host.
     pub host: HostOutline,
-    /// What the reward says of itself.
+    /// Profile of the reward.
     pub reward: RewardProfile,
     /// Enabled slots in the policy's order.
     pub slots: Vec<SlotId>,
@@ -214,7 +214,7 @@ impl Layering {
         Some(self.lay_over(lower, layers, catalog))
     }
 
-    /// What is written, over what is not; parts are chosen before anything is set of them.
+    /// Lays the written values over `root`; parts are chosen before any of their settings is set.
     fn lay_over(&mut self, mut root: Node, layers: &Layers, catalog: &Catalog) -> Node {
         root.overlay(layers.file.clone());
         let is_of_part = |over: &Override| paths::lookup(&SCENARIO, &over.path).is_err();

@@ -87,7 +87,7 @@ section! {
         name: String, RUN_NAME;
         /// Training preset; its values lie between the defaults and this file's.
         preset: Option<String>, TRAINING_PRESET;
-        /// What every env trains on: data, host network, optimizers, episode length.
+        /// Task of every env: data, host network, optimizers, episode length.
         task: TaskChoice;
         /// How data is fed.
         data: DataConfig;
@@ -105,7 +105,7 @@ section! {
         attribution: AttributionConfig;
         /// Who decides what to grow, and within which limits.
         policy: PolicyConfig;
-        /// What the policy is paid for.
+        /// Reward of the policy's decisions.
         reward: RewardConfig;
         /// How the policy is trained.
         learner: LearnerConfig;

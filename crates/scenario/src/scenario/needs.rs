@@ -17,14 +17,14 @@ pub enum MeasurementNeed {
     Fresh,
 }
 
-/// What is to be known of a reward beside how it pays: each mode says it of itself.
+/// Needs and price of a reward, as its mode declares them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RewardProfile {
     /// How often it must know what the seeds contribute.
     pub measurement: MeasurementNeed,
     /// Whether committed seeds must stay players of the counterfactual pass.
     pub measures_committed: bool,
-    /// What it charges for as many parameters as the host has, in percentage points of an episode; `None` where its rent is no
+    /// Its charge for as many parameters as the host has, in percentage points of an episode; `None` where its rent is no
     /// multiple of the size.
     pub price: Option<f64>,
 }

@@ -48,7 +48,7 @@ impl Holder {
     }
 }
 
-/// What is written in a member that holds a choice, but is no member of that one.
+/// A name in a member that holds a choice, but is no member of that choice.
 pub struct Guest<'a> {
     holder: Holder,
     /// Of the choice that it is written in.
@@ -74,7 +74,7 @@ impl<'a> Guest<'a> {
         })
     }
 
-    /// What else is valid here.
+    /// The parts that are valid here too.
     pub fn parts(&self, catalog: &Catalog) -> Vec<String> {
         self.holder.parts(catalog)
     }

@@ -50,11 +50,11 @@ fn named_item(kind: &Kind, name: &str) -> Option<&'static Field> {
 pub struct UnknownField {
     /// The section or field in which the segment is missing; empty for the scenario as a whole.
     pub below: String,
-    /// What is missing.
+    /// The missing segment.
     pub segment: String,
     /// The path that may have been meant.
     pub suggestion: Option<String>,
-    /// What it has instead.
+    /// The segments that are there instead.
     pub available: Vec<&'static str>,
 }
 
@@ -104,7 +104,7 @@ pub fn lookup_with_members(root: &'static Kind, path: &str) -> Result<(Field, St
     Ok((found, value.unwrap_or_else(|| path.into())))
 }
 
-/// What a registered part declares, for a path that leads to settings and on to the part's name: the path up to the name,
+/// Declaration of a registered part, for a path through settings and the part's name: the path up to the name,
 /// the declaration, and the path below it.
 pub fn settings<'a>(
     root: &'static Kind,

@@ -29,7 +29,7 @@ section! {
         teacher: Option<String>;
         /// Constants of the rule-based controller.
         heuristic: HeuristicConfig;
-        /// What the `periodic` and `fragrow` controllers grow, and how often the former does.
+        /// Seeds that the `periodic` and `fragrow` controllers grow, and how often the former does.
         periodic: PeriodicConfig;
         /// The list that the `schedule` controller plays.
         schedule: ScheduleConfig;
@@ -39,7 +39,7 @@ section! {
 }
 
 choice! {
-    /// What the parameters of an action are chosen by.
+    /// Choices that the logits of an action's parameters depend on.
     #[derive(Copy, Eq)]
     pub enum HeadConditioning {
         /// every operation has its own logits for slots, styles, targets, speeds and curves
@@ -59,7 +59,7 @@ section! {
         hidden_dim: usize = 128, integer(8, 65536);
         /// Recurrent layers.
         layers: usize = 1, integer(1, 64);
-        /// What the parameters of an action are chosen by.
+        /// Choices that the logits of an action's parameters depend on.
         head_conditioning: HeadConditioning = HeadConditioning::PerSlot;
         /// Added to the logits of a fresh built-in network's operations: what it tries before it has learnt anything.
         op_bias: OpBias;

@@ -16,7 +16,7 @@ pub struct TaskPreset {
     #[serde(flatten)]
     /// The task.
     pub spec: TaskSpec,
-    /// What it asks of growth, in one line.
+    /// The question that it asks of growth, in one line.
     pub question: String,
 }
 

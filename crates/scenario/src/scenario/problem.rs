@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, said so that its author can mend it.
+//! Problems of a scenario, in words that help its author to repair it.
 
 use std::fmt;
 
@@ -209,7 +209,7 @@ pub struct Problem {
     pub(crate) span: Span,
     /// Dotted path of the field; empty for syntax errors.
     pub path: String,
-    /// What was found and what would be valid.
+    /// The finding, and what would be valid.
     pub message: String,
     /// The nearest name, or what to write instead.
     pub help: Option<String>,
@@ -277,7 +277,7 @@ pub struct ProblemRow {
     pub column: Option<usize>,
     /// Dotted path of the field; empty for syntax errors.
     pub path: String,
-    /// What was found and what would be valid.
+    /// The finding, and what would be valid.
     pub message: String,
     /// The nearest name, or what to write instead.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -60,9 +60,9 @@ section! {
         /// Record what the controller saw, could have done and did, and what followed, in `episodes.traj` of the run's folder:
         /// data to learn from, about 1 KB a step of an env.
         trajectories: bool;
-        /// What an error of one env in its batches leads to.
+        /// Response to an error of one env in its batches.
         on_env_error: OnEnvError = OnEnvError::AbortRun;
-        /// What an anomaly of severity error or critical leads to; any other is recorded.
+        /// Response to an anomaly of severity error or critical; any other is recorded.
         on_anomaly: AnomalyAnswer = AnomalyAnswer::Note;
         /// Memory of the machine that the run may take. None: what is left when it begins.
         #[unit = "GiB"]
@@ -90,7 +90,7 @@ choice! {
 }
 
 choice! {
-    /// What an error of one env in its training or validation batches leads to.
+    /// Response to an error of one env in its training or validation batches.
     #[derive(Copy, Eq)]
     pub enum OnEnvError {
         /// the run fails
@@ -101,7 +101,7 @@ choice! {
 }
 
 choice! {
-    /// What an anomaly leads to.
+    /// Response to an anomaly.
     #[derive(Copy, Eq, PartialOrd, Ord)]
     pub enum AnomalyAnswer {
         /// it is recorded
@@ -188,7 +188,7 @@ choice! {
         Step {
             /// Steps from one multiplication to the next.
             every: u32, at_least(1);
-            /// What the rate is multiplied by.
+            /// Factor that the rate is multiplied by.
             factor: f64, SHARE;
         },
     }

@@ -1,4 +1,4 @@
-//! What single values cannot tell: whether task, host, data, slots, devices and schedule fit together. Every finding
+//! Checks beyond single values: whether task, host, data, slots, devices and schedule fit together. Every finding
 //! names the fields that it is about.
 
 mod task;

@@ -1,4 +1,4 @@
-//! What values may be, in the words of messages and of `simic-engine explain`.
+//! Valid values, in the words of messages and of `simic-engine explain`.
 
 use super::catalog::{Catalog, Entry};
 use super::tree::listed;
@@ -37,7 +37,7 @@ pub fn noun(kind: &Kind) -> String {
     }
 }
 
-/// What is valid, in words; `None` where the type says it all.
+/// Valid values, in words; `None` where the type says it all.
 pub fn valid(kind: &Kind, catalog: &Catalog) -> Option<String> {
     match *kind {
         Kind::Bool | Kind::Record(_) | Kind::Settings(_) | Kind::Written | Kind::Text(Names::Free) => None,

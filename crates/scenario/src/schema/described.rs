@@ -12,7 +12,7 @@ use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle,
 
 /// A type that knows what its values may be.
 pub trait Described {
-    /// What its values may be.
+    /// The kind of its values.
     const KIND: Kind;
 }
 

@@ -1,4 +1,4 @@
-//! What a value may be, as constants that the declarations make.
+//! Kinds of values, as constants that the declarations make.
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -8,11 +8,11 @@ use std::ops::{Bound, RangeBounds};
 pub struct Field {
     /// As it is written; empty for an item without a name.
     pub name: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
     /// Unit of a number.
     pub unit: Option<&'static str>,
-    /// What it may be.
+    /// Kind of its value.
     pub kind: Kind,
     /// Whether it may be left out.
     pub has_default: bool,
@@ -78,9 +78,9 @@ const fn is_same(a: &str, b: &str) -> bool {
 pub struct Variant {
     /// As it is written.
     pub name: &'static str,
-    /// What choosing it means.
+    /// Meaning of this choice.
     pub doc: &'static str,
-    /// What it takes.
+    /// Its content.
     pub content: Content,
 }
 
@@ -95,7 +95,7 @@ pub enum Content {
     Fields(&'static [Field]),
 }
 
-/// What a value may be.
+/// Kind of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// `true` or `false`.
@@ -121,12 +121,12 @@ pub enum Kind {
     Choice(&'static [Variant]),
     /// The settings of the part that the field of this name, in the same record, chooses: a record that the part declares.
     Settings(&'static str),
-    /// Any value, kept as it was written: what another description decides about.
+    /// Any value, kept as it was written, for another description to decide about.
     Written,
 }
 
 impl Kind {
-    /// What an option or a list holds; else the kind itself.
+    /// The kind inside an option or a list; else the kind itself.
     pub const fn inner(self) -> Self {
         match self {
             Self::Optional(inner) | Self::List(inner) => *inner,
@@ -185,16 +185,16 @@ pub enum Names {
     Free,
     /// The members of a closed set, in lower case; they match in either case.
     Members {
-        /// What one is called.
+        /// Noun for one of them.
         noun: &'static str,
         /// All of them.
         list: fn() -> Vec<String>,
     },
-    /// What is registered under such names, plugins included; they match in either case.
+    /// Names that parts are registered under, those of plugins included; they match in either case.
     Registered(Subject),
     /// Any text of a certain form.
     Form {
-        /// What it is called.
+        /// Noun for it.
         noun: &'static str,
         /// In words.
         form: &'static str,
@@ -223,7 +223,7 @@ pub enum Subject {
 }
 
 impl Names {
-    /// What a name stands for.
+    /// Noun for what a name stands for.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Free => "text",

@@ -1,4 +1,4 @@
-//! What scenarios choose by name: the engine's own parts, and those that plugins of an application add.
+//! Parts that scenarios choose by name: the engine's, and those that plugins of an application add.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::files::ron_options;
 /// Parts of one kind by their names. A plugin registers its own when it is built; a name that it cannot have is reported
 /// before anything runs.
 pub struct Registry<T: ?Sized + Send + Sync + 'static> {
-    /// What one of them is called in messages.
+    /// Noun for one of them in messages.
     noun: &'static str,
     entries: BTreeMap<String, Arc<Registered<T>>>,
     refused: Option<NameError>,
@@ -55,7 +55,7 @@ pub enum NameError {
     /// Two parts of one name: register one of them under another.
     #[error("the {noun} name `{name}` is taken; register yours under another")]
     Taken {
-        /// What it would have been.
+        /// Noun for the part.
         noun: &'static str,
         /// The name.
         name: String,
@@ -63,27 +63,27 @@ pub enum NameError {
     /// A part that scenarios, observations or action masks cannot refer to.
     #[error("the {noun} {name:?} cannot be registered: {why}")]
     Refused {
-        /// What it would have been.
+        /// Noun for the part.
         noun: &'static str,
         /// The name.
         name: String,
-        /// What is wrong, and what would be valid.
+        /// The fault, and what would be valid.
         why: String,
     },
     /// Settings that the part cannot have; scenarios that were checked have none.
     #[error("the settings of the {noun} `{name}` cannot be read: {why}")]
     Settings {
-        /// What it is.
+        /// Noun for the part.
         noun: &'static str,
         /// The name.
         name: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// Nothing is registered under the name: correct it, or add the plugin that registers it.
     #[error("no {noun} is called `{name}`; there are: {}", listed(.available))]
     Unknown {
-        /// What it should be.
+        /// Noun for the part.
         noun: &'static str,
         /// The name.
         name: String,
@@ -188,7 +188,7 @@ impl<T: ?Sized + Send + Sync + 'static> Registry<T> {
         names.filter_map(|name| self.get(name, &Settings::default()).ok())
     }
 
-    /// What may be set of each part, by its name.
+    /// Settings of each part, by its name.
     pub fn settings(&self) -> impl Iterator<Item = (&str, &Declared)> {
         self.entries
             .iter()

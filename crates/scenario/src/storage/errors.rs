@@ -1,9 +1,9 @@
-//! What errors of the operating system say by their numbers: the one table for all who tell one cause from another.
+//! Meaning of the operating system's error numbers: the one table for all code that tells one cause from another.
 
-/// What an error is about, where that is neither its caller nor what was asked for.
+/// Subject of an error, where that is neither its caller nor what was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// The machine, or the folder: anything that is done there fails, until somebody has removed the cause.
+    /// The machine, or the folder: anything that is done there fails until the cause is removed.
     Place,
     /// A file system that has no locks.
     Locks,

@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::are_one_file;
 
-/// What becomes of the operation that is struck, and of those behind it.
+/// Outcome of the operation that is struck, and of those after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with an input/output error; those behind it do not. A failed synchronisation loses what was written since the
-    /// last one, and the next one answers well: as Linux has it.
+    /// It fails with an input/output error; those after it do not. A failed synchronisation loses what was written since the
+    /// last one, and the next one succeeds, as on Linux.
     InputOutput,
     /// From here on there is no space left: half of a write gets through, nothing can be created.
     NoSpace,
@@ -49,7 +49,7 @@ impl Fault {
     }
 }
 
-/// What a program does to its storage.
+/// An operation of a program on its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Create,
@@ -231,7 +231,7 @@ fn consult(operation: Operation, path: &Path) -> io::Result<bool> {
     watcher(path).map_or(Ok(false), |watched| watched.consult(operation, path))
 }
 
-/// What the device does not have yet is noted of operations that have been done, or are about to be: data.
+/// Notes data that the device does not have yet, of operations that have been done or are about to be.
 fn note_data(path: &Path, change: impl FnOnce(&mut Journal) -> io::Result<()>) -> io::Result<()> {
     match watcher(path) {
         Some(watched) if matches!(watched.fault, Fault::PowerCut | Fault::InputOutput) => {
@@ -308,7 +308,7 @@ impl Watched {
     }
 }
 
-/// What has not been synchronised.
+/// Changes that have not been synchronised.
 #[derive(Debug, Default)]
 struct Journal {
     names: Vec<NameChange>,
@@ -376,7 +376,7 @@ impl Journal {
         Ok(self.data.iter().position(is_it))
     }
 
-    /// What the file at `path` has not synchronised becomes zeros, and counts as synchronised.
+    /// Turns the data that the file at `path` has not synchronised into zeros, which count as synchronised.
     fn lose(&mut self, path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(path)?;
         let Some(place) = self.place_of(&file)? else {
@@ -476,7 +476,7 @@ impl Journal {
 }
 
 impl NameChange {
-    /// What lay below `from` lies below `to`, for good.
+    /// Follows a permanent move from below `from` to below `to`.
     fn follow(&mut self, from: &Path, to: &Path) {
         let follow = |path: &mut PathBuf| {
             if let Ok(rest) = path.strip_prefix(from) {

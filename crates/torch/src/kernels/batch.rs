@@ -32,7 +32,7 @@ pub fn gather_images(
     }
 }
 
-/// Where [`cross_entropy`] puts aside what training reports.
+/// Where [`cross_entropy`] writes the numbers that training reports.
 #[derive(Debug)]
 pub struct LossRecord<'a> {
     /// `i64`: the prediction of each sample of the step.
@@ -43,7 +43,7 @@ pub struct LossRecord<'a> {
     pub losses: &'a Tensor,
     /// Index of the batch.
     pub batch: usize,
-    /// What the rows' mean loss counts for in the batch's.
+    /// Weight of the rows' mean loss in the batch's.
     pub share: f64,
 }
 

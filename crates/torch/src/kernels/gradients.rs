@@ -59,7 +59,7 @@ pub struct GroupColumns {
     pub streak: Option<usize>,
 }
 
-/// What [`clip_group`] found, on the group's device; kept and overwritten for the whole run.
+/// Findings of [`clip_group`], on the group's device; kept and overwritten for the whole run.
 #[derive(Debug)]
 pub struct GroupNorm {
     /// L2 norm over all gradients of the group before clipping, f64 scalar.

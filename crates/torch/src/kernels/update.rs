@@ -36,7 +36,7 @@ impl GroupUpdate<'_> {
 pub struct Trained<'a> {
     /// The rule.
     pub rule: &'a OptimizerConfig,
-    /// What it trains.
+    /// The parameters that it trains.
     pub params: &'a [Tensor],
     /// By kind, one tensor a parameter: SGD's velocities, none of them without momentum; AdamW's two moments and counts.
     pub state: &'a [(&'static str, Vec<Tensor>)],

@@ -95,7 +95,7 @@ impl CausalAttention {
             .forward(&seen.f_transpose(1, 2)?.f_reshape([batch, tokens, dim])?)
     }
 
-    /// What each query sees, `bool [T, T]`; `None` where it is everything up to its own position, which the kernel knows by
+    /// Positions that each query sees, `bool [T, T]`; `None` where they are all up to its own, a mask that the kernel makes by
     /// itself.
     fn mask(&self, tokens: i64, device: Device) -> Result<Option<Tensor>, TchError> {
         let Reach::Window(width) = self.reach else {

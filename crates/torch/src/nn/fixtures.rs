@@ -1,4 +1,4 @@
-//! What the tests of the room share.
+//! Helpers of the module's tests.
 
 use tch::Tensor;
 

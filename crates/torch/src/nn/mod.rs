@@ -1,4 +1,4 @@
-//! What hosts, seeds and policies are made of and trained by: parameters, layers, optimizers, the loss scaler.
+//! Building blocks of hosts, seeds and policies, and of their training: parameters, layers, optimizers, the loss scaler.
 
 mod optimizer;
 mod params;

@@ -136,7 +136,7 @@ impl ParamSet {
         Ok(())
     }
 
-    /// What puts the buffers back where a batch has spoilt them; `None` without buffers.
+    /// Guard that restores the buffers where a batch has spoilt them; `None` without buffers.
     pub fn buffer_guard(&self) -> Option<&FiniteGuard> {
         self.guard.as_ref()
     }
@@ -164,7 +164,7 @@ impl ParamSet {
         Ok(())
     }
 
-    /// What training optimises.
+    /// The tensors that training optimises.
     pub fn trainable(&self) -> &[Param] {
         &self.trainable
     }

@@ -18,7 +18,7 @@ pub struct PlainTensor {
 }
 
 impl PlainTensor {
-    /// What a tensor of any shape, kind and device holds now; waits for it, in the order of the stream that is entered.
+    /// The values of a tensor of any shape, kind and device; waits for them, in the order of the stream that is entered.
     ///
     /// # Errors
     /// A device error, or a kind of number that files do not hold.
@@ -126,7 +126,7 @@ fn encode<'a>(
         .map_err(|error| TorchError::Other(error.to_string()))
 }
 
-/// What the bytes of a safetensors file hold, by name.
+/// Tensors in the bytes of a safetensors file, by name.
 ///
 /// # Errors
 /// Bytes that are no such file.

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tch::TchError;
 
-/// What went wrong in libtorch, classified by message: C++ exceptions, tch's errors and panics alike. What helps depends on the
+/// An error in libtorch, classified by message: C++ exceptions, tch's errors and panics alike. The remedy depends on the
 /// class.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TorchError {
@@ -50,7 +50,7 @@ const DEVICE_FAULT: &[&str] = &[
     "cudnn_status_execution_failed",
     "cublas_status_execution_failed",
 ];
-/// What libtorch says of sizes; single words such as `shape` stand in messages of other kinds too.
+/// Phrases of libtorch about sizes; single words such as `shape` stand in messages of other kinds too.
 const SHAPE: &[&str] = &[
     "shapes cannot be multiplied",
     "must match the size",
@@ -131,7 +131,7 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
     }
 }
 
-/// What tch's safetensors say is the debug form of their error; an operating system's words stand inside it.
+/// Plain text of an error of tch's safetensors, which is in debug form with the operating system's words inside.
 fn plain(error: &str) -> String {
     let quoted = error
         .split_once("message: \"")

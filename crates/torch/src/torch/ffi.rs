@@ -104,7 +104,7 @@ pub(crate) struct RawRule {
     pub counts: *const *mut C_tensor,
 }
 
-/// What a batch does with a group's gradients; columns are -1 where nothing is written.
+/// Treatment of a group's gradients in a batch; columns are -1 where nothing is written.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawTreatment {

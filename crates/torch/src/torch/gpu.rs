@@ -1,4 +1,4 @@
-//! What the driver says of a CUDA device. Its library is asked at run time: libtorch tells this in CUDA's own headers only, without
+//! The driver's data about a CUDA device. Its library is asked at run time: libtorch has them only in CUDA's headers, without
 //! which the engine compiles.
 
 use std::ffi::{CStr, c_int};

@@ -31,16 +31,16 @@ unsafe impl Send for Graph {}
 static CAPTURES: Mutex<()> = Mutex::new(());
 
 impl Graph {
-    /// What `body` asks of this thread's current stream, which must be one of the pool ([`Stream`](super::Stream)); none of
-    /// it is computed before [`Self::replay`]. The body runs once, ends in the stream that it began in, and neither captures,
-    /// replays nor waits for the device. While it runs, no thread can draw random numbers of CUDA.
+    /// Work that `body` queues in this thread's current stream, which must be one of the pool ([`Stream`](super::Stream)).
+    /// It isn't computed before [`Self::replay`]. The body runs once, ends in the stream that it began in, and doesn't capture,
+    /// replay or wait for the device. While it runs, no thread can draw random numbers of CUDA.
     ///
     /// With `pool_of` both graphs compute in the same memory: they are replayed one after the other, in the order of their
     /// captures, and what the first has left there is read before the second is replayed.
     ///
     /// # Errors
-    /// What [`graphs_unavailable`] says, where `body` is not run; what `body` fails with, as it is ([`capture_error`] sorts it);
-    /// what CUDA does not capture. Except where memory is missing or the device is lost, eager work can continue.
+    /// The reason of [`graphs_unavailable`], where `body` is not run; `body`'s error, as it is ([`capture_error`] sorts it);
+    /// work that CUDA does not capture. Except where memory is missing or the device is lost, eager work can continue.
     pub fn capture<E: From<TorchError>>(
         pool_of: Option<&Self>,
         body: impl FnOnce() -> Result<(), E>,
@@ -70,7 +70,7 @@ impl Graph {
     /// Queues the work in the current stream, on the values that its tensors have by then.
     ///
     /// # Errors
-    /// What the device fails with.
+    /// A device error.
     pub fn replay(&self) -> Result<(), TorchError> {
         // SAFETY: `capture` has ended it without an error.
         unsafe { check((self.functions.replay)(self.raw)) }.map_err(TorchError::classify)
@@ -87,8 +87,8 @@ impl Drop for Graph {
 /// Words that classify as a fault of the device, and what they mean in a capture, where nothing is executed.
 const OF_CAPTURE: [(&str, &str); 2] = [("CUDA error", "CUDA"), ("_STATUS_EXECUTION_FAILED", " did not execute")];
 
-/// What a capture failed with, by its text: CUDA says the same of work that cannot be captured as of a device that has failed.
-/// What remains a fault here is one of earlier work.
+/// Error of a capture, by its text: CUDA says the same of work that cannot be captured as of a device that has failed.
+/// An error that stays a fault here is one of earlier work.
 pub fn capture_error(message: impl AsRef<str>) -> TorchError {
     let mut message = message.as_ref().to_owned();
     for (said, meant) in OF_CAPTURE {
@@ -108,7 +108,7 @@ pub fn graphs_unavailable() -> Option<String> {
 /// Empty where the build found no headers of CUDA.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libsimic_graphs.so"));
 
-/// What `graphs.cpp` defines.
+/// The functions of `graphs.cpp`.
 #[derive(Debug)]
 struct Functions {
     begin: unsafe extern "C" fn(*mut Opaque, *mut *mut Opaque) -> *const c_char,

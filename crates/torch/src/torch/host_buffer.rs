@@ -39,7 +39,7 @@ impl HostBuffer {
     /// The bytes, once the copy that was queued last is done: waits for it.
     ///
     /// # Errors
-    /// What the device has failed with.
+    /// A device error.
     pub fn bytes_mut(&mut self) -> Result<&mut [u8], TorchError> {
         if let Some(event) = &self.copied {
             event.wait()?;

@@ -62,7 +62,7 @@ pub struct DeviceMemory {
     pub reserved: u64,
 }
 
-/// What libtorch's allocator says of a device. `None` for the CPU, for which it does not count, and for devices that are not in use.
+/// The counts of libtorch's allocator for a device. `None` for the CPU, which it does not count, and for devices not in use.
 pub fn device_memory(device: Device) -> Option<DeviceMemory> {
     let index = index_of(device)?;
     let mut bytes = [0; 3];

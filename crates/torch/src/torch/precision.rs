@@ -26,8 +26,8 @@ pub fn set_deterministic(on: bool) -> Result<(), TorchError> {
     unsafe { ffi::check(ffi::simic_set_deterministic(on)) }
 }
 
-/// What mixed precision computes in, on CUDA or on a CPU; `None`: f32 throughout. `auto` is f32 on a CPU; what is asked for
-/// by name is honoured wherever it runs. `field` asks for it. Call it only once CUDA has been loaded if there is any.
+/// Number format of mixed precision, on CUDA or on a CPU; `None`: f32 throughout. `auto` is f32 on a CPU; a format asked for
+/// by name is used wherever it runs. `field` asks for it. Call it only once CUDA has been loaded if there is any.
 pub fn mixed_kind(field: &str, mode: AmpMode, on_cuda: bool) -> Option<Kind> {
     match mode {
         AmpMode::Off => None,
@@ -44,7 +44,7 @@ pub fn mixed_kind(field: &str, mode: AmpMode, on_cuda: bool) -> Option<Kind> {
     }
 }
 
-/// What records call a precision that [`mixed_kind`] names; `None` for f32.
+/// Name in records of a precision from [`mixed_kind`]; `None` for f32.
 pub fn mixed_name(kind: Option<Kind>) -> Option<&'static str> {
     kind.map(|kind| match kind {
         Kind::Half => AmpMode::Fp16.name(),

@@ -79,7 +79,7 @@ pub fn pinned(tensor: &Tensor) -> Result<Tensor, TorchError> {
 /// Waits on the host until all work that was queued on `device` so far is done, in all streams. A no-op on a CPU.
 ///
 /// # Errors
-/// What work on the device has failed with.
+/// A device error.
 pub fn synchronize(device: Device) -> Result<(), TorchError> {
     match device {
         Device::Cuda(index) => catch(|| Cuda::synchronize(index as i64)),

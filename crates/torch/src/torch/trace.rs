@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tch::Tensor;
 
-/// What happened.
+/// Kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceOperation {
     /// The stream became current.
@@ -28,7 +28,7 @@ pub enum TraceOperation {
 pub struct TraceEntry {
     /// Index of the env.
     pub env: Option<usize>,
-    /// What happened.
+    /// Kind of operation.
     pub operation: TraceOperation,
     /// Address of the data.
     pub tensor: Option<usize>,

@@ -1,4 +1,4 @@
-//! What holds of masks in any state of any slot.
+//! Properties of masks in any state of any slot.
 
 use proptest::prelude::*;
 

@@ -62,7 +62,7 @@ pub fn widened(mut host: HostChoice) -> Option<HostChoice> {
     (*width <= WIDEST).then_some(host)
 }
 
-/// What is wrong with the stages of a network.
+/// Faults of the stages of a network.
 fn stage_problems(blocks: &[usize]) -> Vec<HostProblem> {
     if (1..=MOST_STAGES).contains(&blocks.len()) {
         return Vec::new();
@@ -73,7 +73,7 @@ fn stage_problems(blocks: &[usize]) -> Vec<HostProblem> {
     }]
 }
 
-/// What is wrong where `pools` halve an image of `side` pixels; `culprit` is the field that says how many.
+/// The fault where `pools` halve an image of `side` pixels; `culprit` is the field that says how many.
 fn pool_problem(side: i64, pools: usize, culprit: &'static str) -> Option<HostProblem> {
     let pools = u32::try_from(pools).unwrap_or(u32::MAX);
     if side.checked_shr(pools).unwrap_or(0) > 0 {

@@ -1,4 +1,4 @@
-//! What holds for every host of the engine, and what is known of those of the literature.
+//! Properties of every host of the engine, and known facts of those of the literature.
 
 use tch::{Kind, Reduction, Tensor};
 

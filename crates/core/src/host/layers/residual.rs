@@ -161,7 +161,7 @@ impl LayerDesign for ResidualBlock {
     }
 }
 
-/// What leads around the convolutions of a block.
+/// Shortcut around the convolutions of a block.
 enum WayAround {
     Straight,
     Pad { stride: i64, new_channels: i64 },

@@ -186,7 +186,7 @@ fn pipes_and_devices_are_not_opened() {
     }
 }
 
-/// What is said of a file with this header and nothing behind it.
+/// Message about a file with this header and nothing after it.
 fn said_of(header: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("w.safetensors");

@@ -2,7 +2,7 @@ use super::*;
 
 const MEMINFO: &str = "MemTotal:       16384000 kB\nMemFree:          200000 kB\nMemAvailable:    8000000 kB\n";
 
-/// What is read from a machine with these files.
+/// The room on a machine with these files.
 fn left_with(files: &[(&str, &str)]) -> Option<Room> {
     left(|path| {
         let found = files.iter().find(|(name, _)| Path::new(name) == path);

@@ -10,7 +10,7 @@ use crate::scenario::{
     MeasurementNeed, RewardConfig, RewardProfile, task_presets,
 };
 
-/// What an engine without plugins knows.
+/// The catalog of an engine without plugins.
 pub fn catalog() -> Catalog {
     let entries = |names: &[&str]| names.iter().map(|name| Entry::new(*name, "for tests")).collect();
     let blueprints = "noop conv_light attention norm depthwise bottleneck conv_small conv_heavy";

@@ -42,7 +42,7 @@ fn an_unknown_name_lists_what_there_is() {
 section! {
     /// Settings.
     pub struct Shift {
-        /// What is added.
+        /// The number that is added.
         by: i64 = 3;
     }
 }

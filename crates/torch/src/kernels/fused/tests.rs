@@ -249,7 +249,7 @@ fn what_does_not_fit_is_refused() {
     assert!(!refused(values(&[8, 4, 3, 3], 0)));
 }
 
-/// What every operator makes of images; with the weight where it has one.
+/// Results of every operator on images; with the weight where it has one.
 fn of_every_operator(x: &Tensor, weight: &Tensor) -> [(&'static str, Result<Tensor, TchError>); 7] {
     let channels = x.size()[1];
     let of_channels = |rows: i64| values(&[rows, channels], 1);

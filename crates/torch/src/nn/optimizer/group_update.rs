@@ -1,5 +1,5 @@
-//! What a training batch does with the gradients of one group, in the normative order: statistics, norm, clip, guard,
-//! step. The engine's own kernels do it in one call; elsewhere each is an operation of its own.
+//! Treatment of one group's gradients in a training batch, in the normative order: statistics, norm, clip, guard,
+//! step. The engine's kernels do it in one call; elsewhere each is a separate operation.
 
 use super::{Implementation, Optimizer};
 use crate::kernels::{GroupNorm, GroupUpdate, clip_group, grad_stats};

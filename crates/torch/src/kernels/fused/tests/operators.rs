@@ -1,4 +1,4 @@
-//! What seeds and heads are made of.
+//! Operators of seeds and heads.
 
 use super::*;
 

@@ -44,7 +44,7 @@ fn params(device: Device) -> Vec<Tensor> {
 /// The parameters, the pack, the last norm.
 type Left = (Vec<Vec<f64>>, Vec<f64>, f64);
 
-/// What six batches leave, on the CPU where the engine's own kernels compute. The fourth gradient is infinite.
+/// State after six batches, on the CPU where the engine's own kernels compute. The fourth gradient is infinite.
 fn train(config: &OptimizerConfig, implementation: Implementation, max_norm: Option<f64>) -> Left {
     let device = match implementation {
         Implementation::Own => Device::Cpu,
