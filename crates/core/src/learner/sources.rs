@@ -384,8 +384,7 @@ fn write(
     let longest = segments.iter().map(|(_, segment)| segment.len()).max();
     for step in 0..longest.unwrap_or(0) {
         let live = || segments.iter().filter(move |(_, segment)| step < segment.len());
-        let choices = live().map(|(_, segment)| segment.choice(step));
-        let choices = choices.collect::<Result<Vec<_>, _>>()?;
+        let choices: Vec<_> = live().map(|(_, segment)| segment.choice(step)).collect();
         let masks = live().map(|(row, segment)| masks_of(*row, segment, step, buffer.shape()));
         let masks = masks.collect::<Result<Vec<_>, _>>()?;
         let decided = live().zip(&choices).zip(&masks);

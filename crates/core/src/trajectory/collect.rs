@@ -43,11 +43,12 @@ impl Plugin for CollectorPlugin {
 impl Sizes {
     /// Sizes of the steps of a run.
     pub fn of(schema: &ObservationSchema, blueprints: &BlueprintRegistry) -> Self {
-        let slots = schema.slots().len();
+        let (slots, blueprints) = (schema.slots().len(), blueprints.names().count());
         Self {
             observation: schema.len(),
             slots,
-            masks: MaskSet::row_width(slots, blueprints.names().count()),
+            blueprints,
+            masks: MaskSet::row_width(slots, blueprints),
         }
     }
 }
