@@ -177,7 +177,7 @@ pub(super) fn with_room(texts: usize, length: usize) -> Result<Vec<i32>, DataErr
             let bytes = (texts as u128)
                 .saturating_mul(length as u128)
                 .saturating_mul(size_of::<i32>() as u128);
-            Err(DataError::memory(format_args!("{texts} texts"), bytes))
+            Err(DataError::memory(texts, "text", bytes))
         }
     }
 }
