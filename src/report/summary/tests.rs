@@ -54,6 +54,13 @@ fn programs_read_what_the_summary_tells() {
 }
 
 #[test]
+fn what_json_cannot_say_is_named_among_the_results() {
+    let unsayable = std::collections::BTreeMap::from([(["a", "b"], 1)]);
+    let merged = results::merged(serde_json::json!({ "round": 1 }), &unsayable);
+    assert_eq!(merged.to_string(), r#"{"error":"key must be a string","round":1}"#);
+}
+
+#[test]
 fn fallbacks_are_summed_up_over_rounds_where_there_are_any() {
     let mut live = finished_run(2);
     assert!(!summary(&live, "runs/test").contains("fallbacks"));
