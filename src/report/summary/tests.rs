@@ -1,7 +1,7 @@
 use super::super::words::WIDTH;
 use super::*;
 use crate::growth::SlotId;
-use crate::telemetry::{AnomalyState, EpisodeEnd, Event, Num, UpdateSkip, examples};
+use crate::telemetry::{AnomalyState, EndReason, Event, Num, UpdateSkip, examples};
 use crate::torch::DeviceMemory;
 
 fn finished_run(n_rounds: u32) -> LiveState {
@@ -240,7 +240,7 @@ fn the_average_says_what_its_interval_is_of_and_leaves_out_envs_that_failed() {
         finish(&mut live, env as u32, accuracy, 1.5);
     }
     let mut failed = examples::episode_finished();
-    failed.end = EpisodeEnd::Failed;
+    failed.end = EndReason::Failed;
     failed.committed_accuracy = Some(Num(1.0));
     live.apply(&Event::env(examples::context_at(4, 0, 5), failed));
 

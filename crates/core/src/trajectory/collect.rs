@@ -17,7 +17,7 @@ use crate::health::{Failure, InEnv};
 use crate::reward::{EpisodeReward, Term};
 use crate::schedule::{Act, AddWork, StepEnd, Work};
 use crate::seed::BlueprintRegistry;
-use crate::telemetry::EpisodeEnd;
+use crate::telemetry::EndReason;
 
 /// Collects trajectories, for who records or learns from them; those add it.
 pub struct CollectorPlugin;
@@ -171,7 +171,7 @@ pub(crate) fn end_trajectories(
         let Some(end) = env.stats.end.filter(|end| end.step == clock.step()) else {
             continue;
         };
-        if end.reason == EpisodeEnd::Failed {
+        if end.reason == EndReason::Failed {
             env.trajectory.close(SegmentFinish::Failed, None);
             continue;
         }
