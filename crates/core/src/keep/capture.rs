@@ -21,7 +21,7 @@ use crate::seed::{BlueprintRegistry, SeedRecord};
 use crate::telemetry::EndReason;
 use crate::torch::PlainTensor;
 use crate::validation::{
-    CommittedNetwork, Counterfactual, PlanMoment, Reached, TestResult, Tools, ValBatches, ValPlan,
+    CommittedNetwork, Counterfactual, PlanMoment, Reached, TestResult, Tools, ValPlan, ValidationBatches,
 };
 
 /// What a network is taken out of.
@@ -34,7 +34,7 @@ pub struct EndedNetwork {
     stream: &'static mut EnvStream,
     host: &'static mut HostModel,
     slots: &'static mut SeedSlots,
-    batches: &'static mut ValBatches,
+    batches: &'static mut ValidationBatches,
     plan: &'static ValPlan,
     counterfactual: &'static Counterfactual,
     test: &'static TestResult,

@@ -114,7 +114,7 @@ pub(crate) fn credit_rollbacks(
 
 /// An env's decision and what followed it.
 #[derive(QueryData)]
-pub(crate) struct DecidingEnv {
+pub(crate) struct PlayedEnv {
     id: &'static EnvId,
     chosen: &'static Chosen,
     masks: &'static Masks,
@@ -124,7 +124,7 @@ pub(crate) struct DecidingEnv {
 }
 
 /// Writes the step's decisions into the rollout, all envs at once.
-pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerContext) -> Result<(), Failure> {
+pub(crate) fn store_decisions(envs: Query<PlayedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
     let units = context.policy.learner.get().value_units();
     let (round, step) = (context.clock.round(), context.clock.step());
     let mut decided = Vec::new();
@@ -156,7 +156,7 @@ pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerCont
 }
 
 /// Completes the step's transitions.
-pub(crate) fn store_outcomes(envs: Query<DecidingEnv>, mut context: LearnerContext) -> Result<(), Failure> {
+pub(crate) fn store_outcomes(envs: Query<PlayedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
     let envs: Vec<_> = envs
         .iter()
         .sort_unstable::<&EnvId>()
