@@ -63,13 +63,9 @@ impl ActorCriticController {
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let policy = &context.scenario.policy;
         let from = |folder: &Option<String>| Self::from_folder(context, folder.as_deref());
+        let teacher = policy.teacher.is_some().then(|| from(&policy.teacher));
         Ok(Self {
-            teacher: policy
-                .teacher
-                .as_ref()
-                .map(|_| from(&policy.teacher))
-                .transpose()?
-                .map(Box::new),
+            teacher: teacher.transpose()?.map(Box::new),
             ..from(&policy.init_from)?
         })
     }
