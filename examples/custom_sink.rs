@@ -26,7 +26,7 @@ impl Sink for SeedLog {
                 }
                 Payload::SeedStageChanged(changed) => println!("{seed}: {} to {}", changed.from, changed.to),
                 Payload::RunFinished(finished) => {
-                    println!("{} seeds in {} episodes", self.seeds, finished.episodes_done);
+                    println!("seeds: {}, episodes: {}", self.seeds, finished.episodes_done);
                 }
                 _ => {}
             }

@@ -138,7 +138,7 @@ class _Reader:
         if not isinstance(conv, nn.Conv2d):
             raise self._refuse(conv_node, "a convolution has to stand there")
         if conv.in_channels != channels:
-            raise self._refuse(conv_node, f"it reads {conv.in_channels} channels, and is given {channels}")
+            raise self._refuse(conv_node, f"channels: it reads {conv.in_channels}, and is given {channels}")
         (kernel, other), (stride, same) = conv.kernel_size, conv.stride
         is_same = conv.padding in ("same", (kernel // 2, kernel // 2)) and (conv.padding != "same" or stride == 1)
         if kernel != other or stride != same or kernel % 2 == 0 or not is_same or conv.padding_mode != "zeros":

@@ -10,7 +10,7 @@ use super::{EpisodeOutcome, Metric};
 use crate::files::name_of;
 use crate::telemetry::statistics::ROLLING_ROUNDS;
 use crate::telemetry::{
-    BigInteger, Confounders, EpisodeEnd, EpisodeFinished, Event, EventReader, Payload, ReadError, RunState, round,
+    BigInteger, Confounders, EndReason, EpisodeFinished, Event, EventReader, Payload, ReadError, RunState, round,
 };
 
 /// One finished round of a training.
@@ -103,7 +103,7 @@ impl TrainingRecord {
                 self.rounds = started.n_rounds;
                 self.scales_loss = started.amp_dtype.as_deref() == Some("fp16");
             }
-            Payload::EpisodeFinished(episode) if episode.end != EpisodeEnd::Stopped => {
+            Payload::EpisodeFinished(episode) if episode.end != EndReason::Stopped => {
                 in_round.push((self.outcome(event, episode), episode.length));
             }
             Payload::RoundFinished(episode) => {
@@ -146,10 +146,10 @@ impl TrainingRecord {
             env: event.env.unwrap_or_default() as usize,
             // What a failed env had reached is no result of the method.
             accuracy: Some(episode.final_accuracy.0)
-                .filter(|accuracy| accuracy.is_finite() && episode.end != EpisodeEnd::Failed),
+                .filter(|accuracy| accuracy.is_finite() && episode.end != EndReason::Failed),
             committed_accuracy: episode.committed_accuracy.map(|accuracy| accuracy.0),
             test_accuracy: episode.test_accuracy.map(|accuracy| accuracy.0),
-            loss: Some(episode.final_loss.0).filter(|loss| loss.is_finite() && episode.end != EpisodeEnd::Failed),
+            loss: Some(episode.final_loss.0).filter(|loss| loss.is_finite() && episode.end != EndReason::Failed),
             test_loss: episode.test_loss.map(|loss| loss.0),
             rent: episode.paid.as_ref().map(|paid| paid.rent.0),
             reward: episode.paid.as_ref().map_or(0.0, |paid| paid.reward.0),

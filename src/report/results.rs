@@ -90,9 +90,10 @@ pub fn run_results(live: &LiveState) -> Value {
     results
 }
 
-/// An object with the fields of another, if that is one.
+/// An object with the fields of another, if that is one; with `error` where it is nothing that JSON can say.
 pub fn merged(mut object: Value, other: &impl Serialize) -> Value {
-    if let (Some(fields), Ok(Value::Object(more))) = (object.as_object_mut(), serde_json::to_value(other)) {
+    let more = serde_json::to_value(other).unwrap_or_else(|error| json!({ "error": error.to_string() }));
+    if let (Some(fields), Value::Object(more)) = (object.as_object_mut(), more) {
         fields.extend(more);
     }
     object

@@ -27,7 +27,7 @@ use crate::prelude::App;
 use crate::reward::{EpisodeReward, EpisodeStatus, RewardHorizon, StepReward};
 use crate::schedule::{Decide, EngineSet, StepEnd, Work};
 use crate::seed::BlueprintRegistry;
-use crate::telemetry::{EpisodeEnd, Num};
+use crate::telemetry::{EndReason, Num};
 use crate::validation::{MeasuredNetwork, TestResult};
 
 /// The client of the engine, and what it has not been told yet.
@@ -77,7 +77,7 @@ struct Episode {
     #[serde(rename = "return")]
     total: f64,
     length: u32,
-    end: EpisodeEnd,
+    end: EndReason,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     final_accuracy: Option<Num>,
@@ -130,7 +130,7 @@ impl ServedEnvItem<'_, '_> {
         Episode {
             total: self.paid.total(),
             length: end.map_or(0, |end| end.steps_played()),
-            end: end.map_or(EpisodeEnd::Stopped, |end| end.reason),
+            end: end.map_or(EndReason::Stopped, |end| end.reason),
             error: self.stats.error.clone(),
             final_accuracy: accuracy.map(Num),
             committed_accuracy: accuracy.and_then(committed).map(Num),
@@ -220,7 +220,7 @@ fn note_outcomes(envs: Query<ServedEnv>, sight: Sight, horizon: Res<RewardHorizo
             Ok(seen) => ends.observations.extend(bytes(&seen.raw)),
             Err(error) => return served.next = Some(Err(error.into())),
         }
-        let is_horizon = env.stats.end.is_some_and(|end| end.reason == EpisodeEnd::Horizon);
+        let is_horizon = env.stats.end.is_some_and(|end| end.reason == EndReason::Horizon);
         let is_terminal = is_horizon && horizon.last_step == EpisodeStatus::Terminated;
         ends.terminated.push(is_terminal.into());
         ends.episodes.push(env.episode());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::file::Budget;
 use super::folder::SweepFolder;
 use super::plan::{Plan, Trial};
-use super::state::Segment;
+use super::state::TrialSegment;
 use crate::checkpoint::Checkpoints;
 use crate::compare::TrainingRecord;
 use crate::health::{AtPath, FileError};
@@ -50,7 +50,7 @@ pub fn arguments(
     sweep: &SweepFolder,
     plan: &Plan,
     trial: &Trial,
-    segment: Segment,
+    segment: TrialSegment,
     threads: usize,
     fence: &Path,
 ) -> Result<Vec<String>, FileError> {

@@ -41,5 +41,5 @@ pub use place::{Place, Shelf};
 pub use plan::{Plan, PlanError, Planned, QUICKSTART, Trial, plan};
 pub use player::{Player, WorkError};
 pub use process::Worker;
-pub use state::{Segment, SweepState, TrialState};
+pub use state::{SweepState, TrialSegment, TrialState};
 pub use worker::{Shard, WorkOptions, WorkerEvent, work};

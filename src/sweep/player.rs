@@ -11,7 +11,7 @@ use super::folder::SweepFolder;
 use super::lease::Lease;
 use super::place::{Place, Shelf};
 use super::plan::{Plan, Trial};
-use super::state::Segment;
+use super::state::TrialSegment;
 use crate::checkpoint::{CheckpointId, Checkpoints};
 use crate::compare::{EpisodeOutcome, TrainingRecord};
 use crate::health::{AtPath, FileError};
@@ -47,7 +47,7 @@ pub trait Player: Sync {
     ///
     /// # Errors
     /// What is left of the trial, or the lease, cannot be read or written.
-    fn play(&self, trial: &Trial, segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError>;
+    fn play(&self, trial: &Trial, segment: TrialSegment, lease: &mut Lease) -> Result<Attempt, WorkError>;
 
     /// The newest checkpoint of a trial, if one can be read.
     fn newest_checkpoint(&self, trial: &Trial) -> Option<CheckpointId>;
@@ -74,7 +74,7 @@ pub struct Processes<'a> {
 }
 
 impl Player for Processes<'_> {
-    fn play(&self, trial: &Trial, segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
+    fn play(&self, trial: &Trial, segment: TrialSegment, lease: &mut Lease) -> Result<Attempt, WorkError> {
         let waited = Instant::now();
         while child::is_played(self.folder, trial) && waited.elapsed() < ORPHANS {
             std::thread::sleep(PAUSE);

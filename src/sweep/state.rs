@@ -18,14 +18,14 @@ pub enum TrialState {
     /// A worker plays it.
     Playing(String),
     /// It can be played, up to a rung or to its end.
-    Waiting(Segment),
+    Waiting(TrialSegment),
     /// It has reached a rung that others are still played up to.
     AtRung(usize),
 }
 
 /// A part of a trial that is played in one go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct TrialSegment {
     /// From 0.
     pub rung: usize,
     /// Rounds that the trial has played at its end.
@@ -102,7 +102,7 @@ impl<'a> SweepState<'a> {
     }
 
     /// The part of a trial that comes next; the rung at which it waits for others, if it does.
-    fn next_segment(&self, trial: &Trial) -> Result<Segment, usize> {
+    fn next_segment(&self, trial: &Trial) -> Result<TrialSegment, usize> {
         let rungs = rungs(self.plan.sweep.early_stop, trial.rounds);
         let reached = (0..rungs.len())
             .take_while(|&rung| self.results.has_rung(&trial.id, rung))
@@ -110,7 +110,7 @@ impl<'a> SweepState<'a> {
         if reached > self.decided.len() {
             return Err(reached - 1);
         }
-        Ok(Segment {
+        Ok(TrialSegment {
             rung: reached,
             until: rungs[reached.min(rungs.len() - 1)],
             is_last: reached + 1 >= rungs.len(),

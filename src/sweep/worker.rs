@@ -13,7 +13,7 @@ use super::outcome::{TrialEnd, TrialResult, is_still_to_do, set_damaged_aside, w
 use super::place::{Place, tidy};
 use super::plan::{Plan, Trial};
 use super::player::{MOST_MISPLACED, Player, Processes, WorkError};
-use super::state::{Segment, SweepState, TrialState};
+use super::state::{SweepState, TrialSegment, TrialState};
 use crate::compare::Metric;
 use crate::health::FileError;
 use crate::run::StopSignal;
@@ -81,7 +81,7 @@ pub enum WorkerEvent<'a> {
     /// A trial has ended.
     Ended(&'a Trial, &'a TrialResult),
     /// A trial has reached a rung, and scored so much.
-    Scored(&'a Trial, Segment, f64),
+    Scored(&'a Trial, TrialSegment, f64),
     /// A trial has failed, or was killed, and is tried again.
     Again(&'a Trial, &'a str),
     /// The place did not let a trial play: the worker pauses.
@@ -164,7 +164,7 @@ type Next<'a> = ControlFlow<(), Option<Task<'a>>>;
 /// A segment of a trial that this worker holds.
 struct Task<'a> {
     trial: &'a Trial,
-    segment: Segment,
+    segment: TrialSegment,
     lease: Lease<'a>,
     /// How often it may fail for good.
     chances: u32,

@@ -110,6 +110,11 @@ fn a_sweep_is_planned_played_and_collected() {
     let id = trials.lines().nth(1).unwrap().split(',').next().unwrap();
     let resumed = place.succeeds(&format!("resume runs/sweeps/pair/trials/{id}"));
     assert_has(&resumed, &["nothing is left to do"]);
+    let whole = place.refused("resume runs/sweeps/pair");
+    assert_has(
+        &whole,
+        &["pair is a sweep: simic-engine sweep work ", "pair plays what is left"],
+    );
     // Nothing is played twice.
     let log = place.log("pair", id);
     place.succeeds("sweep sweep.ron");

@@ -1,7 +1,7 @@
 //! Episodes and runs that end before their last step or round, because there is nothing to gain any more.
 
 use simic_engine::internals::learner::LastUpdate;
-use simic_engine::internals::telemetry::{EpisodeEnd, RunState};
+use simic_engine::internals::telemetry::{EndReason, RunState};
 use simic_engine::prelude::*;
 
 use crate::recorded::told;
@@ -34,7 +34,7 @@ const LEARN: &str = r#"controller: "actor_critic""#;
 
 #[test]
 fn an_episode_ends_once_its_accuracy_has_not_risen_for_as_long_as_patience_lasts() {
-    use EpisodeEnd::{EarlyStop, Horizon};
+    use EndReason::{EarlyStop, Horizon};
     for (controller, patience, end) in [(LEARN, 3, (EarlyStop, 4)), (WAIT, 9, (Horizon, 9))] {
         let text = scenario(controller, &format!("rounds: 1, early_stop: {patience}"));
         let engine = builder().threads(2).with(never_rising).from_ron(&text);

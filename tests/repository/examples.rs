@@ -150,7 +150,7 @@ fn custom_sink_follows_a_seed_to_the_end_of_the_run() {
     let lines = printed(&mut Command::new(program("custom_sink", &source("custom_sink"))));
     assert_eq!(lines[0], "e0.r0c0.0: conv_light germinated");
     assert!(lines.contains(&"e0.r0c0.0: TRAINING to BLENDING".into()), "{lines:?}");
-    assert_eq!(lines.last().map(String::as_str), Some("1 seeds in 1 episodes"));
+    assert_eq!(lines.last().map(String::as_str), Some("seeds: 1, episodes: 1"));
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub use crate::scenario::{HostChoice, HostName};
 pub use crate::nn::{Implementation, Optimizer, Param, Stack};
 pub use crate::policy::{
     ActorCritic, DecideMode, Evaluation, LogitLayout, NetContext, NetOutput, NetSequence, NetSpec, ParamGroup,
-    PolicyInput, PolicyParam, PolicyParams, SequenceInput, TrainablePolicy,
+    PolicyInput, PolicyParam, PolicyParams, RawObservations, SequenceInput, TrainablePolicy,
 };
 pub use crate::torch::{HostSyncCounter, NoGrad, TorchError, keep_freed_blocks, read_f32, set_intra_op_threads};
 

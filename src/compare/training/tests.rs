@@ -5,7 +5,7 @@ fn episode(round: u32, env: u32, accuracy: f64) -> Event {
     let recorded = EpisodeFinished {
         final_accuracy: Num(accuracy),
         length: 4,
-        end: EpisodeEnd::Horizon,
+        end: EndReason::Horizon,
         ..examples::episode_finished()
     };
     Event::env(examples::context_at(env, round, 4), recorded)
@@ -47,7 +47,7 @@ fn a_training_is_scored_by_the_episodes_of_its_last_ten_rounds() {
 fn a_failed_env_and_an_unfinished_round_have_no_score() {
     let mut failed = episode(0, 1, 99.0);
     if let Payload::EpisodeFinished(recorded) = &mut failed.payload {
-        recorded.end = EpisodeEnd::Failed;
+        recorded.end = EndReason::Failed;
     }
     let record = recorded([episode(0, 0, 50.0), failed, ended(0), episode(1, 0, 99.0)]);
 

@@ -88,12 +88,12 @@ fn head(run: &RunSource, name: &str) -> Markup {
                 (started.task) ", " (started.controller) ", seed " (started.seed.0) ", "
                 (live.rounds.len()) " of "
                 @if live.is_offline() { (counted(started.n_rounds, "update")) "; " }
-                @else { (counted(started.n_rounds, "round")) " of " (counted(started.n_envs, "env")) " and " (started.max_steps) " steps; " }
+                @else { (counted(started.n_rounds, "round")) " of " (counted(started.n_envs, "env")) " and " (counted(started.max_steps, "step")) "; " }
             }
             (standing)
         }
         @if let Some(problem) = &run.problem { p.problem { (problem) "; what follows is from the events before" } }
-        @if live.missing.events > 0 { p.problem { (live.missing.events) " events are missing in the record" } }
+        @if live.missing.events > 0 { p.problem { (counted(live.missing.events, "event")) " missing in the record" } }
         @for anomaly in run.feed.state.anomalies.active() { p.problem { (anomaly.data.rule) ": " (anomaly.message()) } }
         @for entry in live.confounders.entries() { p.problem { "to know: " (entry) } }
         div.tiles { (tiles(&run.feed.state)) }
@@ -140,7 +140,7 @@ fn tiles(state: &ViewState) -> Markup {
         @if let Some(average) = average {
             (tile(
                 &average.words(1),
-                &format!("mean of {}, last {} rounds, 95 %", counted(average.hosts, "host"), average.rounds),
+                &format!("mean of {}, last {}, 95 %", counted(average.hosts, "host"), counted(average.rounds, "round")),
             ))
         }
         @if let Some((still, _)) = never_grown(live) { (tile(&still, "hosts that never grew")) }
@@ -256,7 +256,7 @@ fn again(run: &RunSource) -> Markup {
 /// The runs, in the given order.
 pub fn list_page(runs: &[RunEntry]) -> String {
     let mut page = Page::new("runs: simic-engine".into());
-    page.head = Some(html! { h1 { (runs.len()) " runs" } });
+    page.head = Some(html! { h1 { (counted(runs.len(), "run")) } });
     let rows = runs.iter().map(|run| {
         vec![
             html! { a href={ "/runs/" (run.run_id) "/" } { (run.run_id) } },

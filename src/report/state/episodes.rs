@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::trace::EpisodeTrace;
 use crate::report::thinned::Thinned;
-use crate::telemetry::{EpisodeEnd, EpisodeFinished, Event, Payload};
+use crate::telemetry::{EndReason, EpisodeFinished, Event, Payload};
 
 /// Points of episodes that are kept.
 const POINTS: usize = 4096;
@@ -86,7 +86,7 @@ impl Episodes {
         let trace = self.playing.entry(at.env).or_insert_with(|| EpisodeTrace::new(at));
         trace.apply(event);
         if let Payload::EpisodeFinished(episode) = &event.payload
-            && !matches!(episode.end, EpisodeEnd::Failed | EpisodeEnd::Stopped)
+            && !matches!(episode.end, EndReason::Failed | EndReason::Stopped)
         {
             self.points.push(EpisodePoint::of(at.round, at.env, episode));
             self.orders.push((at.round, trace.order()));

@@ -1,7 +1,7 @@
 use super::super::words::WIDTH;
 use super::*;
 use crate::growth::SlotId;
-use crate::telemetry::{AnomalyState, EpisodeEnd, Event, Num, UpdateSkip, examples};
+use crate::telemetry::{AnomalyState, EndReason, Event, Num, UpdateSkip, examples};
 use crate::torch::DeviceMemory;
 
 fn finished_run(n_rounds: u32) -> LiveState {
@@ -51,6 +51,13 @@ fn a_finished_run_is_summed_up_in_aligned_columns() {
 #[test]
 fn programs_read_what_the_summary_tells() {
     insta::assert_json_snapshot!(results::run_results(&finished_run(2)));
+}
+
+#[test]
+fn what_json_cannot_say_is_named_among_the_results() {
+    let unsayable = std::collections::BTreeMap::from([(["a", "b"], 1)]);
+    let merged = results::merged(serde_json::json!({ "round": 1 }), &unsayable);
+    assert_eq!(merged.to_string(), r#"{"error":"key must be a string","round":1}"#);
 }
 
 #[test]
@@ -233,7 +240,7 @@ fn the_average_says_what_its_interval_is_of_and_leaves_out_envs_that_failed() {
         finish(&mut live, env as u32, accuracy, 1.5);
     }
     let mut failed = examples::episode_finished();
-    failed.end = EpisodeEnd::Failed;
+    failed.end = EndReason::Failed;
     failed.committed_accuracy = Some(Num(1.0));
     live.apply(&Event::env(examples::context_at(4, 0, 5), failed));
 

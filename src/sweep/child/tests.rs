@@ -18,7 +18,7 @@ fn begun(tags: &[&str]) -> (tempfile::TempDir, SweepFolder, Plan) {
 
 fn asked(folder: &SweepFolder, plan: &Plan) -> Result<Vec<String>, FileError> {
     let (rung, until, is_last) = (0, 2, true);
-    let whole = Segment { rung, until, is_last };
+    let whole = TrialSegment { rung, until, is_last };
     arguments(folder, plan, &plan.trials[0], whole, 1, Path::new("fence"))
 }
 

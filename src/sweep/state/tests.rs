@@ -54,7 +54,7 @@ fn nothing_is_decided_while_a_trial_is_awaited_and_a_failed_one_does_not_count()
         .write(&folder, "0-1")
         .unwrap();
 
-    let next = Segment {
+    let next = TrialSegment {
         rung: 1,
         until: 2,
         is_last: true,

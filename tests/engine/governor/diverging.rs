@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bevy_platform::cell::SyncCell;
 use simic_engine::internals::host::{Host, HostError, InjectionSpec, OpCost};
-use simic_engine::internals::telemetry::EpisodeEnd;
+use simic_engine::internals::telemetry::EndReason;
 use simic_engine::prelude::*;
 
 use super::diary::{Played, played, scenario_text, steps_with};
@@ -94,7 +94,7 @@ fn a_host_that_diverges_in_evaluation_alone_is_rolled_back_once_then_taken_as_it
 
     // The episode continues, no decision is charged.
     let end = played.stats[0].end.unwrap();
-    assert_eq!((end.reason, end.step), (EpisodeEnd::Horizon, 20));
+    assert_eq!((end.reason, end.step), (EndReason::Horizon, 20));
     let rollback = played.page(0, 14).rollback.as_ref().unwrap();
     assert!(!rollback.blamed && rollback.raw_penalty == 0.0);
 }
@@ -105,7 +105,7 @@ fn a_rollback_that_cannot_help_ends_the_episode() {
 
     assert_eq!(steps_with(&played.diary.pages, StepStatus::RolledBack), [8, 9]);
     let end = played.stats[0].end.unwrap();
-    assert_eq!((end.reason, end.step), (EpisodeEnd::GovernorLimit, 9));
+    assert_eq!((end.reason, end.step), (EndReason::GovernorLimit, 9));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_episode_that_has_played_a_step_has_a_measured_accuracy_however_it_ends() {
 
     let stats = &played.stats[0];
     let end = stats.end.unwrap().reason;
-    assert_eq!((end, stats.rollbacks), (EpisodeEnd::GovernorLimit, 2));
+    assert_eq!((end, stats.rollbacks), (EndReason::GovernorLimit, 2));
     let measured = stats.last_val.expect("measured in the step of the rollback");
     let shown = measured.accuracy_percent;
     assert!(shown.is_finite() && stats.best_accuracy_percent >= shown, "{shown}");

@@ -1,6 +1,6 @@
 //! How often an env is rolled back before its episode ends, and what that leaves.
 
-use simic_engine::internals::telemetry::EpisodeEnd;
+use simic_engine::internals::telemetry::EndReason;
 use simic_engine::prelude::*;
 
 use super::diary::{play, scenario_text, steps_with};
@@ -52,7 +52,7 @@ fn an_ended_episode_shows_what_its_snapshot_had_shown() {
     for env in [0, 1] {
         let stats = &played.stats[env];
         let end = stats.end.unwrap();
-        assert_eq!((end.reason, end.step), (EpisodeEnd::GovernorLimit, 9));
+        assert_eq!((end.reason, end.step), (EndReason::GovernorLimit, 9));
         let rollback = played.page(env, 9).rollback.as_ref().unwrap();
         let captured = played.page(env, rollback.snapshot_step);
         assert_eq!(stats.last_val.unwrap().loss, captured.loss());

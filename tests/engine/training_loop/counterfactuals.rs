@@ -2,7 +2,7 @@
 
 use simic_engine::internals::env::grafted::{self, Graft, GraftKind};
 use simic_engine::internals::torch::NoGrad;
-use simic_engine::internals::validation::{Counterfactual, ValBatches};
+use simic_engine::internals::validation::{Counterfactual, ValidationBatches};
 use simic_engine::prelude::*;
 use tch::Kind;
 
@@ -13,7 +13,7 @@ use crate::recorded::NOTHING;
 type Accuracies = Vec<(u64, [f64; 2])>;
 
 fn note(
-    mut envs: Query<(&mut HostModel, &mut SeedSlots, &mut ValBatches, &Counterfactual)>,
+    mut envs: Query<(&mut HostModel, &mut SeedSlots, &mut ValidationBatches, &Counterfactual)>,
     mut notes: ResMut<Notes<Accuracies>>,
 ) {
     let (mut host, mut slots, mut batches, counterfactual) = envs.single_mut().expect("one env");

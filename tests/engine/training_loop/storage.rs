@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use simic_engine::internals::env::{HostOptimizer, SeedOptimizers};
 use simic_engine::internals::training::{EnvAccumulators, EnvFeed, GroupNorms};
-use simic_engine::internals::validation::ValBatches;
+use simic_engine::internals::validation::ValidationBatches;
 use simic_engine::prelude::*;
 
 use super::support::*;
@@ -40,7 +40,7 @@ type HostStorage = (
     &'static mut EnvAccumulators,
     &'static mut EnvFeed,
     &'static mut GroupNorms,
-    &'static mut ValBatches,
+    &'static mut ValidationBatches,
 );
 
 fn note_host(mut envs: Query<HostStorage>, addresses: Res<Shared<Addresses>>) {

@@ -71,9 +71,9 @@ impl SavedFolder {
     }
 }
 
-/// Identity of a controller without a network. Other fields in files of earlier versions, of episodes that are over, are
-/// ignored.
+/// Identity of a controller without a network.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SavedController {
     format: u32,
     name: String,

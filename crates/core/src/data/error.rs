@@ -6,7 +6,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use crate::files::listed_first;
+use crate::files::{counted, listed_first};
 use crate::torch::TorchError;
 
 /// Why data cannot be used. Errors of start-up name the file and the place in it that is wrong, and nothing was trained; those
@@ -68,9 +68,9 @@ impl DataError {
         Self::new(format!("{place} holds no image"), "valid: at least one for every class")
     }
 
-    /// `what` takes `bytes`.
-    pub(super) fn memory(what: impl Display, bytes: u128) -> Self {
-        let fault = format!("there is no memory for {what} of {bytes} bytes in all");
+    /// `count` of `one` take `bytes`.
+    pub(super) fn memory(count: usize, one: &str, bytes: u128) -> Self {
+        let fault = format!("there is no memory for {} of {bytes} bytes in all", counted(count, one));
         Self::new(fault, "make the parts of task.data smaller")
     }
 

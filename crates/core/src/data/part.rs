@@ -137,7 +137,7 @@ pub(super) fn room_for(images: usize, each: u128) -> Result<Vec<u8>, DataError> 
     let mut pixels = Vec::new();
     match usize::try_from(bytes).map(|room| pixels.try_reserve_exact(room)) {
         Ok(Ok(())) => Ok(pixels),
-        _ => Err(DataError::memory(format_args!("{images} images"), bytes)),
+        _ => Err(DataError::memory(images, "image", bytes)),
     }
 }
 

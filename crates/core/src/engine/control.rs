@@ -12,7 +12,7 @@ use crate::run::StopSignal;
 use crate::scenario::{InitialTopology, Keep};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::{
-    BaselineMeasured, EpisodeEnd, EpisodeFinished, Event, GrowthCounts, Num, TelemetryHub, TelemetryOutbox,
+    BaselineMeasured, EndReason, EpisodeFinished, Event, GrowthCounts, Num, TelemetryHub, TelemetryOutbox,
 };
 use crate::validation::TestResult;
 
@@ -38,7 +38,7 @@ pub(crate) fn measure_control(world: &mut World) {
         emit_baseline(world, baseline_of(&episode));
         return;
     }
-    if episode.end == EpisodeEnd::EarlyStop {
+    if episode.end == EndReason::EarlyStop {
         experiment.task.max_steps = episode.length;
     }
     experiment.scenario.run.early_stop = None;

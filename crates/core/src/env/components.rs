@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::nn::Optimizer;
 use crate::seed::GradientSums;
 use crate::telemetry::statistics::Plateau;
-use crate::telemetry::{EpisodeCompute, EpisodeEnd, Fallbacks, GrowthCounts};
+use crate::telemetry::{EndReason, EpisodeCompute, Fallbacks, GrowthCounts};
 use crate::torch::{Backend, Stream};
 
 /// Which env an entity is, ordered by its index. Systems that other plugins add find envs by this component.
@@ -120,7 +120,7 @@ pub fn participating<'a, T>(envs: impl Iterator<Item = (T, &'a StepStatus)>) -> 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpisodeEnding {
     /// Why it ended.
-    pub reason: EpisodeEnd,
+    pub reason: EndReason,
     /// The episode's last step; of an env that failed, the step that it did not finish.
     pub step: u32,
 }
@@ -129,7 +129,7 @@ impl EpisodeEnding {
     /// Steps that count.
     pub fn steps_played(&self) -> u32 {
         match self.reason {
-            EpisodeEnd::Failed => self.step.saturating_sub(1),
+            EndReason::Failed => self.step.saturating_sub(1),
             _ => self.step,
         }
     }

@@ -9,7 +9,7 @@ use crate::network::HostRegistry;
 use crate::nn::Optimizer;
 use crate::random::{Domain, RunRng};
 use crate::seed::STATISTICS_STRIDE;
-use crate::telemetry::EpisodeEnd;
+use crate::telemetry::EndReason;
 use crate::torch::Stream;
 
 /// Gives every env its storage: from here on values change, tensors stay.
@@ -130,11 +130,11 @@ pub fn drop_failed_envs(
         *status = StepStatus::Idle;
         stats.error = Some(failure.to_string());
         stats.end = Some(EpisodeEnding {
-            reason: EpisodeEnd::Failed,
+            reason: EndReason::Failed,
             step,
         });
     }
-    let is_lost = |(_, _, stats): (_, _, &EpisodeStats)| stats.end.is_some_and(|end| end.reason == EpisodeEnd::Failed);
+    let is_lost = |(_, _, stats): (_, _, &EpisodeStats)| stats.end.is_some_and(|end| end.reason == EndReason::Failed);
     match failed.pop_first() {
         Some((env, failure)) if envs.iter().all(is_lost) => Err(failure.in_env(env)),
         _ => Ok(()),
@@ -187,9 +187,9 @@ pub fn end_episodes(
             stats.plateau.length() >= patience
         });
         let reason = if clock.is_last_step() {
-            EpisodeEnd::Horizon
+            EndReason::Horizon
         } else if stops_early {
-            EpisodeEnd::EarlyStop
+            EndReason::EarlyStop
         } else {
             continue;
         };

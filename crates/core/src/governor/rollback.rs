@@ -13,7 +13,7 @@ use crate::env::{
 use crate::growth::{Initiator, SeedStage};
 use crate::health::{Failure, InEnv};
 use crate::seed::{PruneOrder, SeedRecord, prune_now};
-use crate::telemetry::{EpisodeEnd, GovernorRollback};
+use crate::telemetry::{EndReason, GovernorRollback};
 
 /// Raw reward that a rollback costs.
 const DEATH_PENALTY: f64 = 10.0;
@@ -65,7 +65,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     // Idle until the round ends.
     if is_in_vain || growing.stats.rollbacks >= limit {
         growing.stats.end = Some(EpisodeEnding {
-            reason: EpisodeEnd::GovernorLimit,
+            reason: EndReason::GovernorLimit,
             step,
         });
     }

@@ -18,10 +18,10 @@ use crate::nn::ParamSet;
 use crate::record::RunDirectory;
 use crate::scenario::resolved_ron;
 use crate::seed::{BlueprintRegistry, SeedRecord};
-use crate::telemetry::EpisodeEnd;
+use crate::telemetry::EndReason;
 use crate::torch::PlainTensor;
 use crate::validation::{
-    CommittedNetwork, Counterfactual, PlanMoment, Reached, TestResult, Tools, ValBatches, ValPlan,
+    CommittedNetwork, Counterfactual, PlanMoment, Reached, TestResult, Tools, ValPlan, ValidationBatches,
 };
 
 /// The env that a network is taken from.
@@ -34,7 +34,7 @@ pub struct EndedNetwork {
     stream: &'static mut EnvStream,
     host: &'static mut HostModel,
     slots: &'static mut SeedSlots,
-    batches: &'static mut ValBatches,
+    batches: &'static mut ValidationBatches,
     plan: &'static ValPlan,
     counterfactual: &'static Counterfactual,
     test: &'static TestResult,
@@ -49,7 +49,7 @@ impl EndedNetworkItem<'_, '_> {
     /// The order in which networks are kept: by accuracy, of equals the smallest, then the first env. `None` of an env that
     /// failed, or was never measured.
     pub(super) fn rank(&self) -> Option<(f64, u64, usize)> {
-        self.stats.end.filter(|end| end.reason != EpisodeEnd::Failed)?;
+        self.stats.end.filter(|end| end.reason != EndReason::Failed)?;
         let shown = self.stats.last_val?.accuracy_percent;
         let accuracy = self.counterfactual.committed_accuracy(self.plan, &self.slots, shown);
         let accuracy = accuracy.unwrap_or(shown);

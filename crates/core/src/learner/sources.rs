@@ -110,6 +110,7 @@ impl KeptRollouts {
 const HELD_OUT: f64 = 0.1;
 
 /// Sets of recorded trajectories, and which of their segments are learnt from.
+#[derive(Default)]
 pub(crate) struct Recordings {
     sets: Vec<(PathBuf, TrajectorySet)>,
     learnt: Vec<Place>,
@@ -230,16 +231,10 @@ pub(super) fn open_recordings(
     let learner = &experiment.scenario.learner;
     let names: Vec<String> = blueprints.names().map(String::from).collect();
     let width = policy.schema().len();
-    let mut recordings = Recordings {
-        sets: Vec::new(),
-        learnt: Vec::new(),
-        held_out: Vec::new(),
-    };
+    let folder = experiment.folder.as_deref().unwrap_or(Path::new(""));
+    let mut recordings = Recordings::default();
     for (index, name) in learner.recordings.sets.iter().enumerate() {
-        let path = experiment
-            .folder
-            .as_ref()
-            .map_or_else(|| name.into(), |folder| folder.join(name));
+        let path = folder.join(name);
         let set = TrajectorySet::open(&path).map_err(RecordingsError::from)?;
         if let Some(misfit) = misfit(&set.manifest, policy, &names) {
             return Err(RecordingsError::Misfit { path, misfit }.into());
@@ -384,8 +379,7 @@ fn write(
     let longest = segments.iter().map(|(_, segment)| segment.len()).max();
     for step in 0..longest.unwrap_or(0) {
         let live = || segments.iter().filter(move |(_, segment)| step < segment.len());
-        let choices = live().map(|(_, segment)| segment.choice(step));
-        let choices = choices.collect::<Result<Vec<_>, _>>()?;
+        let choices: Vec<_> = live().map(|(_, segment)| segment.choice(step)).collect();
         let masks = live().map(|(row, segment)| masks_of(*row, segment, step, buffer.shape()));
         let masks = masks.collect::<Result<Vec<_>, _>>()?;
         let decided = live().zip(&choices).zip(&masks);

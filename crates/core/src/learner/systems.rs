@@ -21,7 +21,7 @@ use crate::nn::Implementation;
 use crate::reward::{EpisodeReward, RewardHorizon, StepReward};
 use crate::scenario::{Algorithm, EpisodeEnd};
 use crate::seed::BlueprintRegistry;
-use crate::telemetry::{EpisodeEnd as Ending, LearnerUpdate, Num, PhaseClock};
+use crate::telemetry::{EndReason, LearnerUpdate, Num, PhaseClock};
 use crate::torch::{Backend, read_f32};
 use crate::trajectory::{EnvTrajectory, Sizes};
 
@@ -114,7 +114,7 @@ pub(crate) fn credit_rollbacks(
 
 /// An env's decision and what followed it.
 #[derive(QueryData)]
-pub(crate) struct DecidingEnv {
+pub(crate) struct PlayedEnv {
     id: &'static EnvId,
     chosen: &'static Chosen,
     masks: &'static Masks,
@@ -124,7 +124,7 @@ pub(crate) struct DecidingEnv {
 }
 
 /// Writes the step's decisions into the rollout, all envs at once.
-pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerContext) -> Result<(), Failure> {
+pub(crate) fn store_decisions(envs: Query<PlayedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
     let units = context.policy.learner.get().value_units();
     let (round, step) = (context.clock.round(), context.clock.step());
     let mut decided = Vec::new();
@@ -156,7 +156,7 @@ pub(crate) fn store_decisions(envs: Query<DecidingEnv>, mut context: LearnerCont
 }
 
 /// Completes the step's transitions.
-pub(crate) fn store_outcomes(envs: Query<DecidingEnv>, mut context: LearnerContext) -> Result<(), Failure> {
+pub(crate) fn store_outcomes(envs: Query<PlayedEnv>, mut context: LearnerContext) -> Result<(), Failure> {
     let envs: Vec<_> = envs
         .iter()
         .sort_unstable::<&EnvId>()
@@ -187,7 +187,7 @@ pub(crate) struct EndingEnv {
 }
 
 impl EndingEnvItem<'_, '_> {
-    fn ended_by(&self, reason: Ending) -> bool {
+    fn ended_by(&self, reason: EndReason) -> bool {
         self.stats.end.is_some_and(|end| end.reason == reason)
     }
 }
@@ -209,7 +209,7 @@ pub(crate) fn end_segments(
         .sort_unstable::<&EnvId>()
         .filter(|env| ends_now(env) && buffer.has_open_segment(env.id.index))
         .collect();
-    let (failed, envs): (Vec<_>, Vec<_>) = envs.into_iter().partition(|env| env.ended_by(Ending::Failed));
+    let (failed, envs): (Vec<_>, Vec<_>) = envs.into_iter().partition(|env| env.ended_by(EndReason::Failed));
     for env in &failed {
         let row = env.id.index;
         context.policy.buffer.get().abandon_segment(row)?;
@@ -222,7 +222,7 @@ pub(crate) fn end_segments(
     let episode_end = context.experiment.scenario.learner.episode_end;
     let (terminal, truncated): (Vec<_>, Vec<_>) = envs
         .into_iter()
-        .partition(|env| episode_end == EpisodeEnd::Terminal && env.ended_by(Ending::Horizon));
+        .partition(|env| episode_end == EpisodeEnd::Terminal && env.ended_by(EndReason::Horizon));
     let values = look_behind(&truncated, &blueprints, &mut context)?;
     let truncated = truncated.iter().zip(values);
     let ends: Vec<(usize, SegmentEnd)> = terminal

@@ -128,7 +128,7 @@ pub struct SeedMeasures {
     pub contribution: f64,
     /// Its Shapley value, its share of what all seeds of this growth add together; `None` where no orders were sampled of many.
     pub shapley: Option<f64>,
-    /// Standard error of the sampling: 0 if exact.
+    /// Standard error of that value, points: 0 if all orders were measured, `None` with a single pair of orders.
     pub shapley_error: Option<f64>,
 }
 

@@ -26,5 +26,5 @@ pub use layout::LogitLayout;
 pub use network::{EMBEDDING_SIZE, NetFactory, NetRegistry};
 pub use recurrent::Packing;
 pub use trainable::{
-    Evaluation, ParamGroup, PolicyParam, PolicyParams, RecurrentState, SequenceInput, TrainablePolicy,
+    Evaluation, ParamGroup, PolicyParam, PolicyParams, RawObservations, RecurrentState, SequenceInput, TrainablePolicy,
 };

@@ -9,7 +9,7 @@ use crate::actions::PolicyError;
 use crate::nn::{Linear, ParamSet};
 use crate::random::{Domain, RunRng};
 use crate::scenario::Kernels;
-use crate::torch::Backend;
+use crate::torch::{Backend, TorchError};
 
 /// Recurrent state of several rows; a policy without memory has no tensors.
 #[derive(Debug, Default)]
@@ -37,6 +37,9 @@ pub struct SequenceInput<'a> {
     /// Steps of each sequence that are no padding, on the host: `[B]`.
     pub lengths: &'a [i64],
 }
+
+/// Gathers the observations of such sequences as they were measured: `[B, T, D]`, f32, on the policy's device.
+pub type RawObservations<'a> = &'a dyn Fn() -> Result<Tensor, TorchError>;
 
 /// Stored actions under the policy's current weights. f32 throughout, differentiable; irrelevant heads hold exactly 0.
 #[derive(Debug)]
@@ -93,11 +96,11 @@ pub trait TrainablePolicy {
     fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError>;
 
     /// Log-probabilities of the stored choices under the policy that this one is held to, in nats: `[B, T, 8]`, f32, on the policy's
-    /// device, without gradient; `None` if it is held to none. `raw`: the observations as they were measured, `[B, T, D]`, f32.
+    /// device, without gradient; `None` if it is held to none.
     ///
     /// # Errors
     /// As of [`evaluate`](Self::evaluate).
-    fn teacher_log_probs(&self, _raw: &Tensor, _input: &SequenceInput) -> Result<Option<Tensor>, PolicyError> {
+    fn teacher_log_probs(&self, _raw: RawObservations, _input: &SequenceInput) -> Result<Option<Tensor>, PolicyError> {
         Ok(None)
     }
 

@@ -26,8 +26,8 @@ use crate::schedule::{AddWork, Paused, RoundEnd, RoundStart, Shutdown, Startup, 
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::statistics::{MIN_RISE, Plateau};
 use crate::telemetry::{
-    self as events, EnvContext, EpisodeEnd, EpisodeFinished, Event, Fallbacks, GovernorCounts, GrowthCounts,
-    LossScales, Note, Num, PerfRound, Phase, PhaseClock, RecordFails, RoundFinished, RoundTime, SeedRow, TelemetryHub,
+    self as events, EndReason, EnvContext, EpisodeFinished, Event, Fallbacks, GovernorCounts, GrowthCounts, LossScales,
+    Note, Num, PerfRound, Phase, PhaseClock, RecordFails, RoundFinished, RoundTime, SeedRow, TelemetryHub,
     TelemetryOutbox, statistics,
 };
 use crate::telemetry::{MeasuredRound, measure_round};
@@ -203,7 +203,7 @@ pub(crate) fn record_episodes(envs: Query<RecordedEnv>, mut phases: ResMut<Phase
         let shown = env.stats.last_val.unwrap_or(UNMEASURED);
         let final_accuracy = shown.accuracy_percent;
         let end = env.stats.end.unwrap_or(EpisodeEnding {
-            reason: EpisodeEnd::Stopped,
+            reason: EndReason::Stopped,
             step: record.clock.step(),
         });
         let payload = EpisodeFinished {
@@ -274,7 +274,7 @@ pub(crate) fn round_stats(
         .iter()
         .map(|env| env.stats.last_val.unwrap_or(UNMEASURED).accuracy_percent)
         .collect();
-    let has_failed = |stats: &EpisodeStats| stats.end.is_some_and(|end| end.reason == EpisodeEnd::Failed);
+    let has_failed = |stats: &EpisodeStats| stats.end.is_some_and(|end| end.reason == EndReason::Failed);
     let whole = envs.iter().zip(&accuracies).filter(|(env, _)| !has_failed(env.stats));
     let whole: Vec<f64> = whole.map(|(_, &accuracy)| accuracy).collect();
     // A round in which every env has failed is not complete.

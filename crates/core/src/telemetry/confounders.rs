@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Payload};
-use super::payload::EpisodeEnd;
+use super::payload::EndReason;
 
 /// All that makes a run another one than its scenario alone says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,10 +29,10 @@ impl Confounders {
         match &event.payload {
             Payload::GovernorRollback(_) => self.rollbacks += 1,
             Payload::EpisodeFinished(episode) => match episode.end {
-                EpisodeEnd::GovernorLimit => self.ended_by_governor += 1,
-                EpisodeEnd::EarlyStop => self.ended_early += 1,
-                EpisodeEnd::Failed => self.failed += 1,
-                EpisodeEnd::Horizon | EpisodeEnd::Stopped => {}
+                EndReason::GovernorLimit => self.ended_by_governor += 1,
+                EndReason::EarlyStop => self.ended_early += 1,
+                EndReason::Failed => self.failed += 1,
+                EndReason::Horizon | EndReason::Stopped => {}
             },
             Payload::RunStarted(run) if self.devices.last() != Some(&run.env_devices) => {
                 self.devices.push(run.env_devices.clone());

@@ -8,7 +8,7 @@ use super::confounders::Confounders;
 use super::encoding::{Num, Timestamp};
 use super::event::{EnvContext, Event, Payload};
 use super::payload::{
-    BaselineMeasured, EnvStep, EpisodeEnd, EpisodeFinished, GrowthCounts, LearnerUpdate, PerfRound, RoundFinished,
+    BaselineMeasured, EndReason, EnvStep, EpisodeFinished, GrowthCounts, LearnerUpdate, PerfRound, RoundFinished,
     RunFinished, RunStarted, SeedCommitted,
 };
 use super::seed_lives::{SeedEnds, SeedLives, SeedWorth};
@@ -272,7 +272,7 @@ impl LiveState {
         let data = episode.clone();
         let result = EpisodeResult { at, data };
         let (accuracy, ratio) = (result.committed_accuracy(), result.committed_ratio());
-        if episode.end == EpisodeEnd::Failed || accuracy.is_nan() || ratio.is_nan() {
+        if episode.end == EndReason::Failed || accuracy.is_nan() || ratio.is_nan() {
             return;
         }
         self.latest_hosts

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use super::event::{Event, Payload};
-use super::payload::{EpisodeEnd, EpisodeFinished, RunFinished, RunStarted};
+use super::payload::{EndReason, EpisodeFinished, RunFinished, RunStarted};
 use super::reader::{EventReader, ReadError, find_last};
 use super::segments::EVENTS_FILE;
 use crate::files::follow_latest;
@@ -78,7 +78,7 @@ pub fn record_end(folder: &Path) -> Result<Option<RecordEnd>, FileError> {
 /// An episode that was played to its end, as `(round, env)` with how it ended; `None` for any other event.
 pub fn finished_episode(event: &Event) -> Option<((u32, u32), &EpisodeFinished)> {
     match &event.payload {
-        Payload::EpisodeFinished(episode) if !matches!(episode.end, EpisodeEnd::Stopped | EpisodeEnd::Failed) => {
+        Payload::EpisodeFinished(episode) if !matches!(episode.end, EndReason::Stopped | EndReason::Failed) => {
             Some(((event.round?, event.env?), episode))
         }
         _ => None,

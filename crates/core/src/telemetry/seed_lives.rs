@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::encoding::Num;
 use super::event::{EnvContext, Event, Payload};
-use super::payload::{EpisodeEnd, GateCheckRow, SeedCommitted, SeedGateEvaluated, SeedGerminated, SeedPruned};
+use super::payload::{EndReason, GateCheckRow, SeedCommitted, SeedGateEvaluated, SeedGerminated, SeedPruned};
 use crate::growth::{GateLevel, PruneReason, SeedStage, SlotId};
 
 /// Accuracy with a seed minus accuracy without it, in points, with its paired standard error where it is known.
@@ -213,7 +213,7 @@ impl SeedEnds {
             Payload::SeedGerminated(_) => self.germinated += 1,
             Payload::SeedGateEvaluated(gate) => self.count_refusals(gate),
             Payload::SeedPruned(seed) => self.end((seed.stage, Some(seed.reason)), seed.age_steps),
-            Payload::EpisodeFinished(episode) if !matches!(episode.end, EpisodeEnd::Stopped | EpisodeEnd::Failed) => {
+            Payload::EpisodeFinished(episode) if !matches!(episode.end, EndReason::Stopped | EndReason::Failed) => {
                 for life in lives.iter().filter(|life| life.end == SeedEnd::Open) {
                     let age = episode.length.saturating_sub(life.at.step);
                     self.end((life.last_stage(), None), age);

@@ -76,7 +76,7 @@ pub(super) fn last_closed(folder: &Path) -> Result<Vec<u8>, FileError> {
     let segments = closed_segments(folder)?;
     let mut text = Vec::new();
     if segments > 0 {
-        let Segment { path, file, .. } = open_segment(folder, segments, segments + 1)?;
+        let SegmentFile { path, file, .. } = open_segment(folder, segments, segments + 1)?;
         file.take(LINE_BYTES).read_to_end(&mut text).at(&path)?;
     }
     Ok(text)
@@ -176,7 +176,7 @@ impl EventLines {
     /// There is no `events.jsonl` in `folder`, or a file that cannot be opened.
     pub fn open(folder: &Path) -> Result<Self, FileError> {
         let segments = closed_segments(folder)?.saturating_add(1);
-        let Segment { path, file, opened } = open_segment(folder, 1, segments)?;
+        let SegmentFile { path, file, opened } = open_segment(folder, 1, segments)?;
         Ok(Self {
             folder: folder.into(),
             path,
@@ -315,25 +315,25 @@ impl EventLines {
 }
 
 /// A file of lines.
-struct Segment {
+struct SegmentFile {
     path: PathBuf,
     file: Box<dyn BufRead + Send>,
     /// Of the open one.
     opened: Option<Metadata>,
 }
 
-fn open_segment(folder: &Path, number: u32, segments: u32) -> Result<Segment, FileError> {
+fn open_segment(folder: &Path, number: u32, segments: u32) -> Result<SegmentFile, FileError> {
     if number == segments {
         let path = folder.join(EVENTS_FILE);
         let file = files::open(&path).at(&path)?;
         let opened = Some(file.metadata().at(&path)?);
         let file = Box::new(BufReader::new(file));
-        return Ok(Segment { path, file, opened });
+        return Ok(SegmentFile { path, file, opened });
     }
     let path = closed_segment(folder, number);
     let decoder = files::open(&path).and_then(zstd::stream::Decoder::new).at(&path)?;
     let file = Box::new(BufReader::new(decoder));
-    Ok(Segment {
+    Ok(SegmentFile {
         path,
         file,
         opened: None,

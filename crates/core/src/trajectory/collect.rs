@@ -17,7 +17,7 @@ use crate::health::{Failure, InEnv};
 use crate::reward::{EpisodeReward, Term};
 use crate::schedule::{Act, AddWork, StepEnd, Work};
 use crate::seed::BlueprintRegistry;
-use crate::telemetry::EpisodeEnd;
+use crate::telemetry::EndReason;
 
 /// Collects trajectories, for who records or learns from them; those add it.
 pub struct CollectorPlugin;
@@ -43,11 +43,12 @@ impl Plugin for CollectorPlugin {
 impl Sizes {
     /// Sizes of the steps of a run.
     pub fn of(schema: &ObservationSchema, blueprints: &BlueprintRegistry) -> Self {
-        let slots = schema.slots().len();
+        let (slots, blueprints) = (schema.slots().len(), blueprints.names().count());
         Self {
             observation: schema.len(),
             slots,
-            masks: MaskSet::row_width(slots, blueprints.names().count()),
+            blueprints,
+            masks: MaskSet::row_width(slots, blueprints),
         }
     }
 }
@@ -170,7 +171,7 @@ pub(crate) fn end_trajectories(
         let Some(end) = env.stats.end.filter(|end| end.step == clock.step()) else {
             continue;
         };
-        if end.reason == EpisodeEnd::Failed {
+        if end.reason == EndReason::Failed {
             env.trajectory.close(SegmentFinish::Failed, None);
             continue;
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 
-use crate::actions::{HEADS, Head, HeadIndices, PolicyError};
+use crate::actions::{HEADS, Head, HeadIndices};
 use crate::growth::LifecycleOp;
 use crate::reward::PARTS;
 
@@ -37,6 +37,8 @@ pub struct Sizes {
     pub observation: usize,
     /// Slots of a host.
     pub slots: usize,
+    /// Blueprints that a slot can be given.
+    pub blueprints: usize,
     /// Elements of the masks of all heads.
     pub masks: usize,
 }
@@ -109,6 +111,7 @@ macro_rules! columns {
                         segment.$name = values[range.start * width..range.end * width].to_vec();
                     }
                 })+
+                segments.iter().try_for_each(|segment| segment.check_choices(sizes))?;
                 Ok(segments)
             }
         }
@@ -165,22 +168,27 @@ impl Segment {
     }
 
     /// The choice in a step of the segment, and the executed operation.
-    ///
-    /// # Errors
-    /// `NoSuchMember` for an index that no head, or no operation, has: the file is damaged.
-    pub fn choice(&self, step: usize) -> Result<(HeadIndices, LifecycleOp), PolicyError> {
-        let index = |code: i32| usize::try_from(code).unwrap_or(usize::MAX);
-        let none = |head: Head, code: i32| PolicyError::NoSuchMember {
-            head,
-            index: index(code),
-        };
-        let mut indices = [0; HEADS];
-        for (head, &code) in Head::ALL.iter().zip(&self.actions[step * HEADS..]) {
-            indices[*head as usize] = u8::try_from(code).map_err(|_| none(*head, code))?;
+    pub fn choice(&self, step: usize) -> (HeadIndices, LifecycleOp) {
+        let chosen = std::array::from_fn(|head| self.actions[step * HEADS + head] as u8);
+        let executed = LifecycleOp::from_code(self.effective_op[step] as usize);
+        (chosen, executed.unwrap_or(LifecycleOp::Wait))
+    }
+
+    /// Refuses what no head, or no operation, has: the file is damaged.
+    fn check_choices(&self, sizes: Sizes) -> Result<(), (&'static str, String)> {
+        for (row, step) in self.step.iter().enumerate() {
+            let chosen = Head::ALL.iter().zip(&self.actions[row * HEADS..]);
+            let chosen = chosen.map(|(&head, &code)| ("actions", head, code));
+            for (tensor, head, code) in chosen.chain([("effective_op", Head::Op, self.effective_op[row])]) {
+                // A head without members has its placeholder, 0.
+                let last = head.size(sizes.slots, sizes.blueprints).max(1) - 1;
+                if !(0..=last as i32).contains(&code) {
+                    let place = format!("step {step} of env {}", self.env[0]);
+                    return Err((tensor, format!("has {code} for {head} in {place}, valid: 0 to {last}")));
+                }
+            }
         }
-        let executed = self.effective_op[step];
-        let op = LifecycleOp::from_code(index(executed)).ok_or_else(|| none(Head::Op, executed))?;
-        Ok((indices, op))
+        Ok(())
     }
 }
 

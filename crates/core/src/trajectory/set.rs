@@ -91,6 +91,7 @@ impl Manifest {
         Sizes {
             observation: self.observation.len(),
             slots: self.slots.len(),
+            blueprints: self.blueprints.len(),
             masks: self.masks,
         }
     }

@@ -26,7 +26,7 @@ pub use changes::LastMeasured;
 pub use coalition::coalition_forward;
 pub use coalition_tree::{CoalitionError, CoalitionTree, LiveSlot};
 pub(crate) use committed::{CommittedNetwork, Reached, Tools};
-pub use pass::{ValBatches, ValPlan};
+pub use pass::{ValPlan, ValidationBatches};
 pub use plan::{
     AttributionPlan, CoalitionPlan, PlanMoment, Player, Players, find_players, max_configurations, plan_coalitions,
 };

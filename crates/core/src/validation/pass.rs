@@ -25,7 +25,7 @@ use crate::training::{BatchLoop, BatchPoint, TrainingEnv, TrainingRules};
 
 /// The validation batches, the same views of the same samples for every env of a device.
 #[derive(Component)]
-pub struct ValBatches(pub SyncCell<Vec<Batch>>);
+pub struct ValidationBatches(pub SyncCell<Vec<Batch>>);
 
 /// Configurations that the step's pass evaluates, and their cost.
 #[derive(Component, Default, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ pub fn equip_envs(
         setup.insert((entity, id), &mut stream, |resident, feed| {
             host.0.get().refill()?;
             let batches = resident.val().batches(feed.val_batch_size, feed.val_batches);
-            Ok(ValBatches(SyncCell::new(batches)))
+            Ok(ValidationBatches(SyncCell::new(batches)))
         })?;
     }
     Ok(())
@@ -113,7 +113,7 @@ pub fn live_slots<'a>(slots: &'a mut [Slot], isolation: Isolation) -> SmallVec<[
 #[query_data(mutable)]
 pub struct ValidatedEnv {
     training: TrainingEnv,
-    batches: &'static mut ValBatches,
+    batches: &'static mut ValidationBatches,
     plan: &'static mut ValPlan,
 }
 

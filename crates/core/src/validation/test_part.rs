@@ -9,7 +9,7 @@ use crate::clock::RunClock;
 use crate::data::Batch;
 use crate::env::{Devices, EnvBackend, EnvId, EnvStream, EpisodeStats, Experiment, HostModel, LoadedData, SeedSlots};
 use crate::health::{Failure, InEnv};
-use crate::telemetry::{EpisodeEnd, Phase, PhaseClock};
+use crate::telemetry::{EndReason, Phase, PhaseClock};
 
 /// Accuracy (percent) and loss (nats) of the host with its committed seeds alone; `None` until the episode ends, and
 /// where the task has no test part.
@@ -40,7 +40,7 @@ pub fn evaluate_test(
 ) -> Result<(), Failure> {
     phases.enter(Phase::Validate);
     for mut env in &mut envs {
-        let end = env.stats.end.filter(|end| end.reason != EpisodeEnd::Failed);
+        let end = env.stats.end.filter(|end| end.reason != EndReason::Failed);
         if end.is_some_and(|end| end.step != clock.step()) {
             continue;
         }

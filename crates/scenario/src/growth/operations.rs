@@ -119,7 +119,7 @@ pub enum FailureReason {
     DevelopingSeed,
     #[error("the seed is {stage}")]
     WrongStage { stage: SeedStage },
-    #[error("the seed is {age} steps old, {min} are needed")]
+    #[error("the seed is {age} step{} old, {min} {} needed", match .age { 1 => "", _ => "s" }, match .min { 1 => "is", _ => "are" })]
     TooYoung { age: u32, min: u32 },
     #[error("the seed's alpha is moving {mode}")]
     AlphaBusy { mode: AlphaMode },

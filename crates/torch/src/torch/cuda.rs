@@ -17,7 +17,7 @@ pub enum CudaError {
         "the run asks for `cuda:{index}`, but libtorch finds no usable GPU or driver on this machine; choose `cpu`"
     )]
     NoDevice { index: usize },
-    #[error("the run asks for `cuda:{index}`, but this machine has only {count} CUDA device(s), counted from 0")]
+    #[error("the run asks for `cuda:{index}`, but this machine has only {}, counted from 0", crate::files::counted(.count, "CUDA device"))]
     OutOfRange { index: usize, count: usize },
     #[error(
         "a deterministic run on `cuda:{index}` needs a fixed workspace of cuBLAS; start the program with CUBLAS_WORKSPACE_CONFIG=:4096:8 in its environment"

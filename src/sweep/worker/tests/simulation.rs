@@ -370,7 +370,7 @@ impl Mount<'_> {
 }
 
 impl Player for Mount<'_> {
-    fn play(&self, trial: &Trial, segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError> {
+    fn play(&self, trial: &Trial, segment: TrialSegment, lease: &mut Lease) -> Result<Attempt, WorkError> {
         let state = self.world.lock();
         let is_there = |shelf, name: String| state.files.contains_key(&(shelf, name));
         let is_mine = !is_there(Shelf::Leases, lease.successor());

@@ -17,7 +17,8 @@ use crate::health::Failure;
 use crate::nn::Linear;
 use crate::policy::{
     ActorCritic, DecideMode, Evaluation, Floor, LogitLayout, NetContext, NetSequence, NetSpec, OpTables, PolicyParam,
-    PolicyPrecision, RecurrentState, SequenceInput, Stored, TrainablePolicy, choose, head_terms, head_uniforms,
+    PolicyPrecision, RawObservations, RecurrentState, SequenceInput, Stored, TrainablePolicy, choose, head_terms,
+    head_uniforms,
 };
 use crate::random::Domain;
 use crate::torch::{HostSyncCounter, NoGrad, catch, copy_into, read_f32};
@@ -62,13 +63,9 @@ impl ActorCriticController {
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let policy = &context.scenario.policy;
         let from = |folder: &Option<String>| Self::from_folder(context, folder.as_deref());
+        let teacher = policy.teacher.is_some().then(|| from(&policy.teacher));
         Ok(Self {
-            teacher: policy
-                .teacher
-                .as_ref()
-                .map(|_| from(&policy.teacher))
-                .transpose()?
-                .map(Box::new),
+            teacher: teacher.transpose()?.map(Box::new),
             ..from(&policy.init_from)?
         })
     }
@@ -291,14 +288,14 @@ impl TrainablePolicy for ActorCriticController {
         Ok(evaluation)
     }
 
-    fn teacher_log_probs(&self, raw: &Tensor, input: &SequenceInput) -> Result<Option<Tensor>, PolicyError> {
+    fn teacher_log_probs(&self, raw: RawObservations, input: &SequenceInput) -> Result<Option<Tensor>, PolicyError> {
         let Some(teacher) = &self.teacher else { return Ok(None) };
-        let (mut observations, mut row) = (Vec::new(), Vec::new());
-        for raw in read_f32(raw, &self.reads)?.chunks_exact(self.schema.len()) {
+        let (raw, mut observations, mut row) = (raw()?, Vec::new(), Vec::new());
+        for raw in read_f32(&raw, &self.reads)?.chunks_exact(self.schema.len()) {
             teacher.normaliser.normalise(raw, &mut row);
             observations.extend_from_slice(&row);
         }
-        let observations = catch(|| Tensor::from_slice(&observations).view_as(raw).to_device(raw.device()))?;
+        let observations = catch(|| Tensor::from_slice(&observations).view_as(&raw).to_device(raw.device()))?;
         let _no_grad = NoGrad::new();
         let evaluation = teacher.evaluate(&SequenceInput {
             observations: &observations,

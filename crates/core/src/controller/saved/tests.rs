@@ -39,14 +39,14 @@ fn another_controller_is_refused_with_every_difference() {
 }
 
 #[test]
-fn what_earlier_versions_kept_of_episodes_is_passed_over() {
+fn a_field_that_no_controller_saves_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("saved");
-    let text =
-        "(format: 1, name: \"heuristic\", fingerprint: None, state: {0: (rotation_index: 3, penalties: {1: 1.5})})";
+    let text = "(format: 1, name: \"heuristic\", fingerprint: None, state: {})";
     write_folder(&folder, &[(CONTROLLER_FILE, text.as_bytes())]).unwrap();
 
     let folder = SavedFolder::read(&folder).unwrap();
 
-    assert_eq!(check_controller(&folder, "heuristic", None), Ok(()));
+    let refused = check_controller(&folder, "heuristic", None).unwrap_err().to_string();
+    assert!(refused.contains("`state`"), "{refused}");
 }

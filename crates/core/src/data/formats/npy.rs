@@ -57,7 +57,11 @@ pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
     if text.contains('[') {
         return Err(wrong("its elements are records: save one field of them"));
     }
-    let header: Dictionary = serde_json::from_str(&as_json(&text)).map_err(|cause| wrong(&cause.to_string()))?;
+    let header: Dictionary = serde_json::from_str(&as_json(&text)).map_err(|cause| {
+        let (why, at) = (cause.to_string(), text_at + cause.column().saturating_sub(1) as u64);
+        let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
+        wrong(&format!("{why}, at byte {at}"))
+    })?;
     if header.fortran_order {
         return Err(wrong("it is in Fortran order: save np.ascontiguousarray(array)"));
     }
@@ -70,24 +74,18 @@ pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
 }
 
 /// A dictionary of texts, numbers, tuples and truth values, which Python writes like JSON but for quotes, brackets, capitals and
-/// the comma after a last item.
+/// the comma after a last item: one line in which every byte stays in its place.
 fn as_json(text: &str) -> String {
     let mut json = String::with_capacity(text.len());
     for item in text.split(',') {
-        let is_behind_last = item.trim_ascii_start().starts_with([')', '}']);
-        if !json.is_empty() && !is_behind_last {
-            json.push(',');
+        if !json.is_empty() {
+            let is_behind_last = item.trim_ascii_start().starts_with([')', '}']);
+            json.push(if is_behind_last { ' ' } else { ',' });
         }
         json.push_str(item);
     }
-    let spellings = [
-        ("'", "\""),
-        ("(", "["),
-        (")", "]"),
-        ("False", "false"),
-        ("True", "true"),
-    ];
-    for (python, written) in spellings {
+    let spellings = [("'", "\""), ("(", "["), (")", "]"), ("\n", " ")];
+    for (python, written) in spellings.into_iter().chain([("False", "false"), ("True", "true")]) {
         json = json.replace(python, written);
     }
     json

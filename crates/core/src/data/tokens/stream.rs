@@ -174,10 +174,8 @@ pub(super) fn with_room(texts: usize, length: usize) -> Result<Vec<i32>, DataErr
     match room.map(|room| tokens.try_reserve_exact(room)) {
         Some(Ok(())) => Ok(tokens),
         _ => {
-            let bytes = (texts as u128)
-                .saturating_mul(length as u128)
-                .saturating_mul(size_of::<i32>() as u128);
-            Err(DataError::memory(format_args!("{texts} texts"), bytes))
+            let each = length as u128 * size_of::<i32>() as u128;
+            Err(DataError::memory(texts, "text", each.saturating_mul(texts as u128)))
         }
     }
 }

@@ -12,7 +12,7 @@
 use tch::{Device, Kind, Tensor};
 
 use super::steps::{
-    BufferError, DecidedStep, Row, Segment, SegmentEnd, StepOutcome, StepRecord, StepTensors, require_finite,
+    BufferError, DecidedStep, Row, RowSegment, SegmentEnd, StepOutcome, StepRecord, StepTensors, require_finite,
 };
 use crate::actions::{Head, MaskSet};
 use crate::growth::LifecycleOp;
@@ -108,16 +108,16 @@ impl RolloutBuffer {
     /// Whether an env's newest segment waits for its end.
     pub fn has_open_segment(&self, env: usize) -> bool {
         let newest = self.rows.get(env).and_then(|row| row.segments.last());
-        newest.is_some_and(Segment::is_open)
+        newest.is_some_and(RowSegment::is_open)
     }
 
     /// All segments, by env, then by step.
-    pub(super) fn segments(&self) -> impl Iterator<Item = &Segment> {
+    pub(super) fn segments(&self) -> impl Iterator<Item = &RowSegment> {
         self.rows.iter().flat_map(|row| &row.segments)
     }
 
     /// Those that are learnt from.
-    pub(super) fn valid_segments(&self) -> impl Iterator<Item = &Segment> {
+    pub(super) fn valid_segments(&self) -> impl Iterator<Item = &RowSegment> {
         self.segments().filter(|segment| segment.valid)
     }
 
@@ -361,7 +361,7 @@ impl RolloutBuffer {
         row.is_pending = true;
         match row.open_segment() {
             Some(open) => open.end = start + 1,
-            None => row.segments.push(Segment {
+            None => row.segments.push(RowSegment {
                 env: decided.env,
                 start,
                 end: start + 1,

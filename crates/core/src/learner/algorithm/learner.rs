@@ -135,7 +135,7 @@ impl Learner {
         match rollout {
             Ok(mut rollout) => {
                 if schedules.teacher_coef > 0.0 {
-                    let raw = rollout.batch.raw_observations(buffer)?;
+                    let raw = || rollout.batch.raw_observations(buffer);
                     rollout.batch.teacher = policy.teacher_log_probs(&raw, &rollout.batch.input())?;
                 }
                 self.optimise(rollout, schedules, policy, round, reads, &mut update)?;

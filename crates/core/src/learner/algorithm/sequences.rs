@@ -11,7 +11,7 @@ use tch::{Device, Tensor};
 
 use super::advantages::{StepTargets, ValueUnits};
 use super::buffer::RolloutBuffer;
-use super::steps::{LearnerError, Segment, SegmentEnd, StepRecord};
+use super::steps::{LearnerError, RowSegment, SegmentEnd, StepRecord};
 use crate::actions::{HEADS, Head, MaskSet, PolicyError, command_of};
 use crate::policy::{RecurrentState, SequenceInput, TrainablePolicy};
 use crate::scenario::{Algorithm, LearnerConfig};
@@ -19,13 +19,13 @@ use crate::telemetry::statistics;
 use crate::torch::{HostSyncCounter, NoGrad, TorchError, catch, read_f32};
 
 /// The segments that are learnt from.
-pub(super) fn sequences(buffer: &RolloutBuffer) -> Vec<Segment> {
+pub(super) fn sequences(buffer: &RolloutBuffer) -> Vec<RowSegment> {
     buffer.valid_segments().cloned().collect()
 }
 
 /// Steps of the longest.
-pub(super) fn longest(segments: &[Segment]) -> usize {
-    segments.iter().map(Segment::len).max().unwrap_or(0)
+pub(super) fn longest(segments: &[RowSegment]) -> usize {
+    segments.iter().map(RowSegment::len).max().unwrap_or(0)
 }
 
 /// `parts` ranges over `0..count` whose sizes differ by at most 1; fewer if there are not enough.
@@ -73,8 +73,8 @@ struct Places {
 }
 
 impl Places {
-    fn new(segments: &[Segment], steps: usize, device: Device) -> Self {
-        let of = |segment: &Segment, offset| (segment.env, segment.start + offset);
+    fn new(segments: &[RowSegment], steps: usize, device: Device) -> Self {
+        let of = |segment: &RowSegment, offset| (segment.env, segment.start + offset);
         let places = segments
             .iter()
             .flat_map(|segment| (0..steps).map(move |at| (at < segment.len()).then(|| of(segment, at))));
@@ -151,7 +151,7 @@ impl SequenceBatch {
     pub fn gather(
         buffer: &RolloutBuffer,
         targets: &[Vec<StepTargets>],
-        segments: &[Segment],
+        segments: &[RowSegment],
         steps: usize,
         learns_actor: bool,
         config: &LearnerConfig,

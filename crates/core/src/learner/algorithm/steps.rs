@@ -156,7 +156,7 @@ impl SegmentEnd {
 
 /// Steps `start..end` of one env's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Segment {
+pub(super) struct RowSegment {
     pub env: usize,
     pub start: usize,
     pub end: usize,
@@ -166,7 +166,7 @@ pub(super) struct Segment {
     pub valid: bool,
 }
 
-impl Segment {
+impl RowSegment {
     pub fn steps(&self) -> Range<usize> {
         self.start..self.end
     }
@@ -191,12 +191,12 @@ pub(super) struct Row {
     pub steps: Vec<StepRecord>,
     /// The newest step waits for its outcome.
     pub is_pending: bool,
-    pub segments: Vec<Segment>,
+    pub segments: Vec<RowSegment>,
 }
 
 impl Row {
     /// The newest segment, if steps can still be added to it.
-    pub fn open_segment(&mut self) -> Option<&mut Segment> {
+    pub fn open_segment(&mut self) -> Option<&mut RowSegment> {
         self.segments.last_mut().filter(|segment| segment.closed.is_none())
     }
 

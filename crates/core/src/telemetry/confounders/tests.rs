@@ -16,7 +16,7 @@ fn what_changed_on_the_way_is_listed_and_resuming_alone_is_not() {
     confounders.apply(&Event::run(note.clone()));
     confounders.apply(&Event::run(Note { command, ..note }));
     let mut episode = examples::episode_finished();
-    episode.end = EpisodeEnd::EarlyStop;
+    episode.end = EndReason::EarlyStop;
     confounders.apply(&Event::env(examples::context_at(0, 0, 5), episode));
 
     let entries = confounders.entries();

@@ -120,7 +120,7 @@ fn accuracies_are_kept_of_the_latest_rounds_alone() {
 fn an_env_that_failed_is_neither_averaged_nor_the_best() {
     let failed = episode(1, 0, |episode| {
         episode.committed_accuracy = Some(Num(99.0));
-        episode.end = EpisodeEnd::Failed;
+        episode.end = EndReason::Failed;
     });
 
     let live = fold(&[finish(0, 0, 60.0, 1.0), failed]);

@@ -114,7 +114,7 @@ added_by_field!(GrowthCounts: germinated, committed, pruned);
 /// Why an episode ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EpisodeEnd {
+pub enum EndReason {
     /// Its last step was played.
     Horizon,
     /// The env was rolled back too often.
@@ -176,7 +176,7 @@ pub struct EpisodeFinished {
     /// Steps played.
     pub length: u32,
     /// Why it ended.
-    pub end: EpisodeEnd,
+    pub end: EndReason,
     /// Of an env that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

@@ -15,7 +15,7 @@ fn enters(to: SeedStage) -> SeedStageChanged {
     }
 }
 
-fn over(env: u32, step: u32, end: EpisodeEnd) -> Event {
+fn over(env: u32, step: u32, end: EndReason) -> Event {
     let mut episode = examples::episode_finished();
     (episode.end, episode.length) = (end, step);
     Event::env(examples::context_at(env, 0, step), episode)
@@ -42,9 +42,9 @@ fn a_seed_ends_where_it_was_pruned_or_where_the_episode_left_it() {
         seed(0, 8, pruned),
         seed(2, 9, enters(SeedStage::Committed)),
         seed(2, 9, examples::committed()),
-        over(0, 20, EpisodeEnd::Horizon),
-        over(1, 20, EpisodeEnd::Horizon),
-        over(2, 20, EpisodeEnd::Horizon),
+        over(0, 20, EndReason::Horizon),
+        over(1, 20, EndReason::Horizon),
+        over(2, 20, EndReason::Horizon),
     ]);
 
     assert_eq!(ends.germinated, 3);
@@ -57,7 +57,7 @@ fn a_seed_ends_where_it_was_pruned_or_where_the_episode_left_it() {
 
 #[test]
 fn an_episode_that_was_stopped_or_failed_has_ended_no_seed() {
-    for end in [EpisodeEnd::Stopped, EpisodeEnd::Failed] {
+    for end in [EndReason::Stopped, EndReason::Failed] {
         let ends = fold(&[seed(0, 2, examples::germinated()), over(0, 5, end)]);
 
         assert!(ends.ends.is_empty(), "{ends:?}");

@@ -5,6 +5,7 @@ use super::*;
 const SIZES: Sizes = Sizes {
     observation: 3,
     slots: 2,
+    blueprints: 2,
     masks: 4,
 };
 
@@ -20,7 +21,7 @@ fn segment(env: i64, steps: usize) -> Segment {
         step: (1..=steps as i32).collect(),
         observation: count(3).collect(),
         blueprints: count(2).map(|value| value as i32 - 1).collect(),
-        actions: count(HEADS).map(|value| value as i32 % 5).collect(),
+        actions: count(HEADS).map(|value| value as i32 % 2).collect(),
         effective_op: vec![0; steps],
         log_probs: count(HEADS).map(|value| -value / 10.0).collect(),
         masks: count(4).map(|value| value as u8 % 2).collect(),
@@ -46,16 +47,18 @@ proptest! {
 }
 
 #[test]
-fn a_choice_or_an_operation_that_does_not_exist_is_an_error() {
-    let mut damaged = segment(0, 2);
-    let chosen = damaged.choice(0).unwrap();
-    damaged.actions[HEADS] = 256;
-    damaged.effective_op[0] = -1;
+fn a_choice_or_an_operation_that_does_not_exist_is_refused_with_its_place() {
+    let refused = |damage: fn(&mut Segment)| {
+        let mut damaged = segment(3, 2);
+        damage(&mut damaged);
+        decoded(&Segment::encode(&[segment(0, 1), damaged], SIZES).unwrap(), SIZES).unwrap_err()
+    };
 
-    assert_eq!(chosen, ([0, 1, 2, 3, 4, 0, 1, 2], LifecycleOp::Wait));
-    let refused = [0, 1].map(|step| damaged.choice(step).unwrap_err().to_string());
-    let of = |index: &str, head: &str| format!("index {index} is no member of the action head {head}");
-    assert_eq!(refused, [of("18446744073709551615", "op"), of("256", "slot")]);
+    assert_eq!(segment(0, 2).choice(0), ([0, 1, 0, 1, 0, 1, 0, 1], LifecycleOp::Wait));
+    let slot = "has 2 for slot in step 2 of env 3, valid: 0 to 1".to_owned();
+    assert_eq!(refused(|damaged| damaged.actions[HEADS] = 2), ("actions", slot));
+    let op = "has -1 for op in step 1 of env 3, valid: 0 to 5".to_owned();
+    assert_eq!(refused(|damaged| damaged.effective_op[0] = -1), ("effective_op", op));
 }
 
 #[test]

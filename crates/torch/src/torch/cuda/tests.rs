@@ -12,7 +12,7 @@ fn messages_name_the_device_and_the_way_out() {
     assert!(missing.contains("cuda:1"), "{missing}");
     assert!(missing.contains("make setup-cuda"), "{missing}");
     let beyond = CudaError::OutOfRange { index: 4, count: 2 }.to_string();
-    assert!(beyond.contains("only 2 CUDA device(s)"), "{beyond}");
+    assert!(beyond.contains("only 2 CUDA devices, counted"), "{beyond}");
     let unset = CudaError::NoWorkspace { index: 0 }.to_string();
     assert!(unset.contains("CUBLAS_WORKSPACE_CONFIG=:4096:8"), "{unset}");
 }

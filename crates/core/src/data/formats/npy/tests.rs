@@ -81,7 +81,7 @@ fn what_is_wrong_in_a_header_is_told() {
         (&with_header(records, &[0; 4]), "its elements are records"),
         (&npy("|u1", "(1 2,)", &[0; 12]), "expected `,` or `]`"),
         (&npy("| u1", "(1,)", &[0]), "elements of type '| u1'"),
-        (&npy("|u1", "(1,,)", &[0]), "trailing comma"),
+        (&npy("|u1", "(1,,)", &[0]), "trailing comma, at byte 64; save it again"),
         (&npy("|u1", "(-1,)", &[]), "expected usize"),
         (&npy("|u1", &"(".repeat(60_000), &[]), "expected usize"),
         (

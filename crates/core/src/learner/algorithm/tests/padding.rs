@@ -11,7 +11,7 @@ use crate::learner::algorithm::learner::finalize;
 use crate::learner::algorithm::measurements::Scalar;
 use crate::learner::algorithm::optimizer::PolicyOptimizer;
 use crate::learner::algorithm::sequences::{SequenceBatch, sequences};
-use crate::learner::algorithm::steps::Segment;
+use crate::learner::algorithm::steps::RowSegment;
 use crate::learner::algorithm::update::{Update, by_head};
 use crate::nn::Implementation;
 use crate::policy::TrainablePolicy;
@@ -67,7 +67,7 @@ fn padding_changes_neither_losses_nor_gradients() {
     }
 
     let mut all = sequences(&training.buffer);
-    let nothing = Segment {
+    let nothing = RowSegment {
         end: all[0].start,
         ..all[0].clone()
     };
