@@ -172,7 +172,7 @@ fn is_of_data(set: &Override) -> bool {
     fields.iter().any(|field| field.overlaps(set))
 }
 
-/// What a host reads, and its classes: those of the data.
+/// The features that a host reads, and its classes: those of the data.
 fn read_by_host(base: &Base, context: &Context) -> Result<(Features, i64), Rejection> {
     let task = base.prepare(&Variant::default())?.loaded.task;
     let host = context.names.hosts.of(&task.host, base.file.folder.as_deref())?;

@@ -39,7 +39,7 @@ impl Output {
         Self { terminal, ..self }
     }
 
-    /// What is no terminal.
+    /// An output that is no terminal.
     pub fn to(writer: impl Write + Send + 'static) -> Self {
         Self {
             to: Arc::new(Mutex::new(writer)),
@@ -92,9 +92,9 @@ pub struct Terminal {
     /// Nothing is shown but the log.
     is_quiet: bool,
     is_coloured: bool,
-    /// What is logged while something else has the screen.
+    /// Log lines that arrive while something else has the screen.
     held: Arc<Mutex<Option<Vec<String>>>>,
-    /// What has been logged, where nothing is logged twice.
+    /// Lines already logged, where nothing is logged twice.
     said: Arc<Mutex<Option<HashSet<String>>>>,
 }
 

@@ -31,7 +31,7 @@ fn find(name: &Path, out: Option<&Path>) -> Result<TrajectorySet, Rejection> {
     Ok(TrajectorySet::open(&find_run(name, out)?)?)
 }
 
-/// What a set holds.
+/// Contents of a set.
 #[derive(Serialize)]
 struct Info<'a> {
     #[serde(flatten)]

@@ -10,7 +10,7 @@ use crate::health::AtPath;
 use crate::network::{DataCard, GrownNetwork};
 use crate::scenario::{Normalise, ron_text};
 
-/// What `--normalise` takes.
+/// Values of `--normalise`.
 pub const NORMALISES: &str = "imagenet; 0..1 (pixels over 255, as they are); M,S or M1,M2,M3,S1,S2,S3 (mean and deviation of \
                               each channel, of pixels from 0 to 1); a card.json or a kept network, as it was trained";
 
@@ -50,7 +50,7 @@ impl Given {
     }
 }
 
-/// What `--normalise` says, as a scenario has it.
+/// The value of `--normalise`, as a scenario has it.
 pub fn normalise(text: &str) -> Result<String, Rejection> {
     let numbers = text.split(',').map(|number| number.trim().parse());
     let numbers = numbers.collect::<Result<Vec<f64>, _>>();
@@ -71,7 +71,7 @@ pub fn normalise(text: &str) -> Result<String, Rejection> {
     Ok(ron_text(&Normalise::Constants { mean, std }))
 }
 
-/// What the card of an export, or a kept network, has learnt from.
+/// The data card of an export or of a kept network.
 fn card(path: &Path) -> Result<DataCard, Rejection> {
     #[derive(Deserialize)]
     struct Card {

@@ -1,4 +1,4 @@
-//! What is seen of a sweep while it is played.
+//! Display of a sweep while it is played.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
