@@ -31,7 +31,7 @@ pub struct Blind {
     pub seed: BigInteger,
     /// How many hosts that were.
     pub hosts: usize,
-    /// What it orders; waits in place of what is illegal.
+    /// Its commands; waits in place of illegal ones.
     pub schedule: ScheduleConfig,
 }
 
