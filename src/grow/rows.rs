@@ -58,7 +58,7 @@ impl Order<'_> {
         ordered
     }
 
-    /// What each planting, or the policy, sets.
+    /// Settings of each planting, or of the policy.
     pub(super) fn growing(&self, prepared: &Prepared, plan: &HostPlan, given: &GivenWeights) -> Vec<(String, Variant)> {
         // A head that is drawn learns; of other layers that are not given start-up says that they cannot stay.
         let frozen = match given.absent.is_empty() || !given.has_body(plan) {
@@ -111,7 +111,7 @@ pub struct Playing<'a, 'r> {
     pub plan: &'a HostPlan,
     /// Names and variants of what is planted.
     pub growing: Vec<(String, Variant)>,
-    /// What stands beside it.
+    /// Rows beside the grown one.
     pub ways: Vec<Way>,
     pub report: &'a mut Report<'r>,
     /// Attempts that have begun.
@@ -156,7 +156,7 @@ impl Playing<'_, '_> {
         (rates * (plantings + trained) + untrained, networks as u64)
     }
 
-    /// What each planting, or the policy, comes to that has grown within the budget, and the best of them with the effort of all.
+    /// Results of each planting, or of the policy, that has grown within the budget, and their best with the effort of all.
     pub fn grow(&mut self) -> Result<(Vec<Planted>, Option<Entry>), GrowError> {
         let (host, budget) = (Size::of(self.plan), self.order.budget);
         let is_grown = |attempt: &Attempt| {
@@ -228,7 +228,7 @@ impl Playing<'_, '_> {
         Ok(entries)
     }
 
-    /// What a row sets, but its steps; `None` of one that there is not.
+    /// Settings of a row, without its steps; `None` of one that there is not.
     fn variant(&mut self, way: Way, grown: Option<&Entry>) -> Result<Option<Variant>, GrowError> {
         let task = &self.prepared.loaded.task;
         let rounds = ("run.rounds", self.growing.len().to_string());
