@@ -33,7 +33,7 @@ pub struct LogLine {
     pub severity: Severity,
     /// Index of the env, if it is about one.
     pub env: Option<u32>,
-    /// What happened, and where.
+    /// The event, and where it happened.
     pub text: String,
 }
 
@@ -44,11 +44,11 @@ pub struct ViewState {
     pub live: LiveState,
     /// Episodes as points, and some of them whole.
     pub episodes: Episodes,
-    /// What was chosen where and when.
+    /// Choices by place and time.
     pub choices: Choices,
     /// Updates of the policy, with their round, thinned.
     pub updates: Thinned<(u32, LearnerUpdate), UPDATES>,
-    /// What detectors have found.
+    /// Findings of detectors.
     pub anomalies: Anomalies,
     /// The newest events that people read, the newest last.
     pub log: VecDeque<LogLine>,

@@ -42,7 +42,7 @@ pub struct Series {
 pub struct Chart {
     id: String,
     title: String,
-    /// What it shows, in a sentence.
+    /// Its subject, in a sentence.
     about: String,
     labels: (String, String),
     x: Vec<f64>,

@@ -69,7 +69,7 @@ pub(super) fn accuracy(state: &ViewState) -> Markup {
     }
 }
 
-/// What plugins measured of the rounds.
+/// Plugins' measurements of the rounds.
 fn metrics(rounds: &[&RoundResult]) -> Vec<Chart> {
     let names: BTreeSet<&String> = rounds.iter().flat_map(|round| round.data.metrics.keys()).collect();
     let chart = |name: &String| {

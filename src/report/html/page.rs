@@ -15,7 +15,7 @@ pub struct Section {
     pub id: &'static str,
     /// Its heading: the question that it answers.
     pub title: &'static str,
-    /// What it shows.
+    /// Its content.
     pub body: Markup,
 }
 
@@ -131,7 +131,7 @@ pub fn shown(table: Table) -> Markup {
     self::table(texts, numbers, rows)
 }
 
-/// What a picture shows, in a few words and in a sentence, above it.
+/// A picture with its title in a few words and an explanation in a sentence, above it.
 pub fn figure(title: &str, about: &str, picture: &Markup) -> Markup {
     html! { figure.chart { figcaption { b { (title) } " " (about) } (picture) } }
 }

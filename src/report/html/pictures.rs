@@ -14,7 +14,7 @@ const ROW: f64 = 34.0;
 pub struct Spread {
     /// Whose, and what may be said of it.
     pub name: String,
-    /// What it is, with its interval.
+    /// The difference, with its interval.
     pub estimate: Estimate,
 }
 
@@ -52,7 +52,7 @@ pub fn forest(title: &str, about: &str, label: &str, spreads: impl IntoIterator<
 pub struct Point<'a> {
     /// By which it is coloured.
     pub group: &'a str,
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// In the unit of the label.
     pub cost: f64,
@@ -89,7 +89,7 @@ pub struct Dot {
     pub at: (f64, f64),
     /// How it is drawn.
     pub class: String,
-    /// What a pointer shows.
+    /// Text under the pointer.
     pub title: String,
 }
 

@@ -100,8 +100,8 @@ fn head(run: &RunSource, name: &str) -> Markup {
     }
 }
 
-/// What was reached, and what the host alone has, in a sentence. Whether growth is what made it better, only networks of the same
-/// size can show.
+/// Result of the run and of the host alone, in a sentence. Whether growth made it better, only networks of the same size can
+/// show.
 fn verdict(state: &ViewState) -> String {
     let live = &state.live;
     if live.is_offline() {
@@ -120,7 +120,7 @@ fn verdict(state: &ViewState) -> String {
     }
 }
 
-/// What hosts reach that never grew, with its interval where there are several, and whose it is.
+/// Results of hosts that never grew, with their interval where there are several, and their source.
 fn never_grown(live: &LiveState) -> Option<(String, String)> {
     let best = live.baseline.as_ref()?.val_accuracy.0;
     Some(match results::alone(live) {

@@ -33,17 +33,17 @@ const STAGES: [(SeedStage, &str); 5] = [
     (SeedStage::Committed, "committed"),
 ];
 
-/// What a stage is called; `None` of a slot in which nothing grows.
+/// Name of a stage; `None` of a slot in which nothing grows.
 pub fn class_of(stage: SeedStage) -> Option<&'static str> {
     STAGES.iter().find(|(of, _)| *of == stage).map(|(_, name)| *name)
 }
 
-/// What tells an episode from all others on the page.
+/// Key of an episode, unique on the page.
 fn key(trace: &EpisodeTrace) -> String {
     format!("e{}", trace.at.episode)
 }
 
-/// What the colours and marks are.
+/// Meanings of the colours and marks.
 pub fn legend() -> Markup {
     html! {
         ul.legend {
@@ -186,7 +186,7 @@ fn life(body: &mut String, seed: &SeedLife, newest: u32, top: f64, across: impl 
     );
 }
 
-/// What a pointer shows of a seed.
+/// Text on a seed for the pointer.
 fn describe(seed: &SeedLife) -> String {
     let mut text = format!(
         "{} in {}, {} parameters, planted in step {}",

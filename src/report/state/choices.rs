@@ -1,5 +1,5 @@
-//! What is chosen where and when, with what result: operations by round and by step of an episode, and by slot and
-//! blueprint how many seeds were planted and what the committed ones are worth.
+//! Choices by place and time, with their results: operations by round and by step of an episode, and by slot and blueprint how
+//! many seeds were planted and the worth of the committed ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -39,7 +39,7 @@ impl Planted {
     }
 }
 
-/// What was chosen in a run.
+/// Choices of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choices {
     /// By slot and blueprint: seeds of episodes that have ended.

@@ -21,7 +21,7 @@ pub enum FeedError {
 pub struct Feed {
     folder: PathBuf,
     events: Option<EventReader>,
-    /// What the events so far add up to.
+    /// State after the events so far.
     pub state: ViewState,
 }
 
