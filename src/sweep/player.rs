@@ -25,13 +25,13 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The end of a process whose worker was killed is awaited for so long.
 const ORPHANS: Duration = Duration::from_secs(30);
 
-/// What a worker fails with; a trial that fails is none of it.
+/// Errors of a worker; a failed trial is none of them.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
     /// A file of the sweep.
     #[error("the sweep's folder: {0}")]
     Folder(#[from] FileError),
-    /// What a trial has told cannot be read.
+    /// Events of a trial that cannot be read.
     #[error("a trial's events: {0}")]
     Events(#[from] ReadError),
     /// No trial can be played where the sweep is; none of them has failed.
@@ -46,7 +46,7 @@ pub trait Player: Sync {
     /// Plays a segment of a trial, for as long as the lease can be renewed.
     ///
     /// # Errors
-    /// What is left of the trial, or the lease, cannot be read or written.
+    /// A file of the trial, or the lease, that cannot be read or written.
     fn play(&self, trial: &Trial, segment: Segment, lease: &mut Lease) -> Result<Attempt, WorkError>;
 
     /// The newest checkpoint of a trial, if one can be read.
@@ -153,7 +153,7 @@ fn unplanned(directory: &Path, trial: &Trial) -> Result<Option<String>, FileErro
 }
 
 impl Evaluation {
-    /// What evaluates the run at `directory` and writes the outcome to `place`.
+    /// Arguments of the process that evaluates the run at `directory` and writes the outcome to `place`.
     fn arguments(&self, directory: &Path, place: &Path, threads: usize) -> Vec<String> {
         let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
         let mode = match self.mode {

@@ -64,7 +64,7 @@ struct State {
     actors: Vec<Actor>,
     /// Who runs.
     turn: usize,
-    /// What has gone wrong, each of which may cost a round.
+    /// Troubles so far, each of which may cost a round.
     troubles: u32,
 }
 
