@@ -76,7 +76,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Tells what each thing costs, in all and a trial.
+/// Prints the cost of each thing, in all and a trial.
 struct Stopwatch {
     trials: u32,
 }

@@ -1,4 +1,4 @@
-//! Engines at work: what they come to, and how fast.
+//! Engines at work: their results and their speed.
 
 use std::error::Error;
 use std::time::{Duration, Instant};

@@ -51,7 +51,7 @@ fn knowing(command: Command, asked: &Asked) -> Command {
     command.mut_subcommands(|below| knowing(below, asked))
 }
 
-/// All words for an argument, given what is typed of it.
+/// All words for an argument, given its typed beginning.
 fn words_of(command: &str, argument: &str) -> Option<fn(&str, &Asked) -> Vec<String>> {
     Some(match (command, argument) {
         ("explain", "path") => |typed, _| {

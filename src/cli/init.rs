@@ -24,7 +24,7 @@ pub fn init(options: &CheckOptions, context: &Context) -> Result<Outcome, Reject
     Ok(context.printer.show(scenario(&task(&surveyed, options)?)))
 }
 
-/// Says what is odd about the data.
+/// Reports oddities of the data.
 pub fn warn(surveyed: &Surveyed, printer: &Printer) {
     if let Surveyed::Images(survey) = surveyed {
         for note in &survey.notes {

@@ -154,12 +154,12 @@ impl Terminal {
         self.said().get_or_insert_default();
     }
 
-    /// Keeps what is logged from now on, while something else has the screen.
+    /// Keeps log lines from now on, while something else has the screen.
     pub fn hold(&self) {
         self.held().get_or_insert_default();
     }
 
-    /// Writes what was kept, and what follows at once.
+    /// Writes the kept lines, and later ones at once.
     pub fn release(&self) {
         let held = self.held().take();
         held.iter().flatten().for_each(|lines| self.put(lines));

@@ -1,4 +1,4 @@
-//! `validate` and `reward-audit`: what is wrong with scenarios, and with their rewards.
+//! `validate` and `reward-audit`: problems of scenarios, and of their rewards.
 
 use std::path::{Path, PathBuf};
 

@@ -31,7 +31,7 @@ use crate::torch::is_catching;
 const CTRL_C: char = '\x03';
 /// Sequences that terminals send for keys that are no characters, and the characters that stand for them here.
 const KEYS: [(&str, &str); 3] = [("\x1b[A", "↑"), ("\x1b[B", "↓"), ("\x1b[Z", "↹")];
-/// How long a key is waited for before the record is looked at again.
+/// Wait for a key before the record is read again.
 const TICK: Duration = Duration::from_millis(100);
 /// How often it is asked how the run stands.
 const ASK: Duration = Duration::from_secs(2);
@@ -272,7 +272,7 @@ impl Watcher {
         }
     }
 
-    /// Reads what is new; whether there is anything to draw.
+    /// Reads new events; returns whether there is anything to draw.
     fn look(&mut self) -> bool {
         let most = match &self.replay {
             Some(replay) if replay.is_held => 0,
@@ -306,7 +306,7 @@ impl Watcher {
         std::mem::replace(&mut self.standing, standing) != self.standing
     }
 
-    /// Does what a key asks for; whether to leave.
+    /// Acts on a key; returns whether to leave.
     fn press(&mut self, key: char) -> bool {
         self.message = None;
         match key {

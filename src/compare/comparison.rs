@@ -107,7 +107,7 @@ impl Paired {
 pub struct Difference {
     /// Name of the policy.
     pub policy: String,
-    /// Name of what it is compared with.
+    /// Name of the baseline.
     pub baseline: String,
     /// Final accuracy, percentage points.
     pub accuracy: Paired,

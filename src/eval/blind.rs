@@ -89,7 +89,7 @@ impl Blind {
     }
 }
 
-/// Adds what was decided in the step that was played.
+/// Adds the decisions of the played step.
 fn count(world: &mut World, slots: &[SlotId], counts: &mut Counts) {
     let mut envs = world.query::<&Chosen>();
     let blueprints = world.resource::<BlueprintRegistry>();

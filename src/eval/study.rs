@@ -20,7 +20,7 @@ use crate::policy::DecideMode;
 use crate::run::StopSignal;
 use crate::scenario::{Keep, PeriodicConfig};
 
-/// A policy, its scenario, and what it is to be compared with.
+/// A policy, its scenario, and its opponents.
 pub struct Study<'a> {
     /// The scenario's.
     pub experiment: Experiment,

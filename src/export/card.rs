@@ -1,5 +1,5 @@
-//! The card of a network: what it is, what was measured, what it has learnt from and what has grown in it. `card.json` is for
-//! programs, and `card.md` says the same to people.
+//! The card of a network: its kind, its measures, the data it has learnt from and the seeds that have grown in it. `card.json`
+//! is for programs, and `card.md` says the same to people.
 
 use std::fmt::Write;
 

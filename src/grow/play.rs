@@ -49,7 +49,7 @@ pub struct Variant {
     pub controller: Option<&'static str>,
     /// Weights of a policy that decides.
     pub policy: Option<SavedFolder>,
-    /// One network says it all.
+    /// A single network is enough.
     pub is_single: bool,
 }
 
@@ -204,7 +204,7 @@ pub enum GrowError {
 }
 
 impl Base<'_> {
-    /// The scenario with what is set for `variant`.
+    /// The scenario with the settings of `variant`.
     ///
     /// # Errors
     /// Every problem of it.
@@ -220,7 +220,7 @@ impl Base<'_> {
         Prepared::new(&self.label, self.file.clone(), &overrides, self.catalog)
     }
 
-    /// Plays `prepared`, the scenario with what is set for `variant`, on data that have been loaded. `None` if it was stopped.
+    /// Plays `prepared`, the scenario with the settings of `variant`, on data that have been loaded. `None` if it was stopped.
     ///
     /// # Errors
     /// The first failure of a system.

@@ -1,4 +1,4 @@
-//! The rows of a `grow`: what is set for each, and how long it may take, so that all take the same compute.
+//! The rows of a `grow`: the settings of each, and how long it may take, so that all take the same compute.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const ALL: &str = "[\"all\"]";
 /// By how much of the grown network's compute a row may miss it without saying so: steps are whole.
 const WHOLE_STEPS: f64 = 0.05;
 
-/// A planting by its name, and what it came to.
+/// A planting by its name, and its result.
 type Planted = (String, Entry);
 
 impl Order<'_> {
@@ -109,7 +109,7 @@ pub struct Playing<'a, 'r> {
     pub prepared: &'a Prepared,
     pub data: &'a TaskData,
     pub plan: &'a HostPlan,
-    /// Names and variants of what is planted.
+    /// Names and variants of the plantings.
     pub growing: Vec<(String, Variant)>,
     /// Rows beside the grown one.
     pub ways: Vec<Way>,

@@ -1,4 +1,4 @@
-//! The folder of a `grow` while it is under way: what was ordered, and what every attempt came to. The result takes its place.
+//! The folder of a `grow` while it is under way: the order, and the result of every attempt. The result takes its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, TryLockError};

@@ -1,4 +1,4 @@
-//! Whether the folder of a run or a sweep is sound, and what it can be used for.
+//! Checks whether the folder of a run or a sweep is sound, and lists its remaining uses.
 //!
 //! Every recorded hash is compared with its file, every file is read, and what should be there is looked for. Nothing on disk is
 //! changed: a run that is being played is checked as far as it is written, and what its process has yet to write is no

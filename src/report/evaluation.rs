@@ -171,7 +171,7 @@ fn others(evaluation: &Evaluation) -> Table {
     Table::of(&["mean of an episode"], &numbers, rows)
 }
 
-/// Whether players differ in what they took, as controllers on the scenario's hosts do not.
+/// Whether players differ in cost, as controllers on the scenario's hosts do not.
 fn has_costs(evaluation: &Evaluation) -> bool {
     let is_told = |cost: &Cost| cost.schedules.is_some() || cost.steps != evaluation.steps;
     evaluation.costs.iter().any(is_told)

@@ -114,7 +114,7 @@ pub(super) fn terms_by_weight(live: &LiveState) -> Vec<(&str, f64)> {
     terms
 }
 
-/// A committed seed in tables: blueprint, id, round, env, step, parameters, what it contributes, and its Shapley value.
+/// A committed seed in tables: blueprint, id, round, env, step, parameters, contribution, and its Shapley value.
 pub(super) fn seed_cells(seed: &CommittedSeed) -> [String; 8] {
     [
         seed.data.blueprint.clone(),

@@ -46,7 +46,7 @@ impl RunSource {
         }
     }
 
-    /// Reads what is new.
+    /// Reads new events.
     pub fn poll(&mut self) {
         let rounds = self.feed.state.live.rounds.len();
         let problem = self.feed.poll().map_or_else(

@@ -40,7 +40,7 @@ pub struct LogLine {
 /// Everything that a view of a run shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ViewState {
-    /// How the run stands: its rounds, what was committed, the front of accuracy and size.
+    /// How the run stands: its rounds, its commits, the front of accuracy and size.
     pub live: LiveState,
     /// Episodes as points, and some of them whole.
     pub episodes: Episodes,

@@ -117,7 +117,7 @@ fn result(live: &LiveState, width: usize) -> Option<String> {
     Some(text)
 }
 
-/// The luckiest host of the run, with what it committed.
+/// The luckiest host of the run, with its commits.
 fn best_host(live: &LiveState, width: usize) -> Option<String> {
     let best = live.best_episode().filter(|best| best.has_committed())?;
     let (round, env, of) = (best.at.round + 1, best.at.env, live.episodes_done);

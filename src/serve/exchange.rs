@@ -30,7 +30,7 @@ use crate::seed::BlueprintRegistry;
 use crate::telemetry::{EpisodeEnd, Num};
 use crate::validation::{MeasuredNetwork, TestResult};
 
-/// The client of the engine, and what it has not been told yet.
+/// The client of the engine, and the results that it has not been told yet.
 #[derive(Resource)]
 pub struct Served {
     client: Client,

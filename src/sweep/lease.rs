@@ -109,7 +109,7 @@ pub struct Leases<'a> {
 }
 
 impl<'a> Leases<'a> {
-    /// Reads which there are. `expiry`: without a sign of life for so long a worker counts as gone. `now` is the folder's
+    /// Reads which there are. `expiry`: a worker without a sign of life for this long counts as gone. `now` is the folder's
     /// [time](Place::now); for those who only look, and write nothing, it is this machine's.
     ///
     /// # Errors

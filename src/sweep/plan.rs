@@ -102,7 +102,7 @@ pub struct Planned {
     pub env_steps: u64,
 }
 
-/// A trial, and what it takes of a machine.
+/// A trial, and its share of a machine.
 struct Resolved {
     trial: Trial,
     gpus: usize,
@@ -399,7 +399,7 @@ fn repetitions(trials: &[Trial], points: &[Point]) -> String {
 }
 
 impl Plan {
-    /// Without a sign of life for so long a worker counts as gone.
+    /// Time without a sign of life after which a worker counts as gone.
     pub fn lease(&self) -> Duration {
         Duration::from_secs(self.sweep.budget.lease_s)
     }

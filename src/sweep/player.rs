@@ -22,7 +22,7 @@ use crate::telemetry::ReadError;
 pub(super) const MOST_MISPLACED: u32 = 10;
 /// Between two looks at a process that is awaited.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The end of a process whose worker was killed is awaited for so long.
+/// Longest wait for the end of a process whose worker was killed.
 const ORPHANS: Duration = Duration::from_secs(30);
 
 /// Errors of a worker; a failed trial is none of them.
@@ -52,7 +52,7 @@ pub trait Player: Sync {
     /// The newest checkpoint of a trial, if one can be read.
     fn newest_checkpoint(&self, trial: &Trial) -> Option<CheckpointId>;
 
-    /// The result of what has been played of a trial.
+    /// The result of the played part of a trial.
     ///
     /// # Errors
     /// Its events cannot be read.
@@ -69,7 +69,7 @@ pub struct Processes<'a> {
     pub threads: usize,
     /// This program.
     pub program: &'a Path,
-    /// Ends what is played.
+    /// Ends the played trials.
     pub stop: &'a StopSignal,
 }
 

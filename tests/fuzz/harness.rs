@@ -21,7 +21,7 @@ const SHORT: Duration = Duration::from_millis(400);
 /// Between two looks at the clock.
 const CASES: u32 = 8;
 const LONGEST_SHRINKING: Duration = Duration::from_secs(60);
-/// No reader of such small files takes so long, however busy the machine is.
+/// Longer than any reader of such small files takes, however busy the machine is.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
 /// Memory that a reader may take beside its file: buffers, decoders' tables, messages, a count for each of 65 536 classes.
 const ROOM: usize = 32 << 20;

@@ -171,7 +171,7 @@ fn differences(comparison: &MethodComparison, tables: Vec<(String, Table)>) -> M
     }
 }
 
-/// Tables, each below what it is about.
+/// Tables, each below its subject.
 fn scoped(tables: Vec<(String, Table)>) -> Markup {
     html! { @for (scope, table) in tables { h3 { (scope) } (shown(table)) } }
 }

@@ -1,4 +1,4 @@
-//! Sections of a run's page about growth: the timeline, what seeds are worth, why others were pruned, what is chosen.
+//! Sections of a run's page about growth: the timeline, the worth of seeds, why others were pruned, the choices.
 
 use std::collections::BTreeSet;
 

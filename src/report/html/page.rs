@@ -49,7 +49,7 @@ impl Page {
         self.sections.push(Section { id, title, body });
     }
 
-    /// The whole page. `version`: of one that is served, and asks for what is newer.
+    /// The whole page. `version`: of one that is served, and asks for newer content.
     pub fn render(self, version: Option<u64>) -> String {
         let data = json!({ "episodes": self.episodes, "live": version });
         let page = html! {
@@ -136,7 +136,7 @@ pub fn figure(title: &str, about: &str, picture: &Markup) -> Markup {
     html! { figure.chart { figcaption { b { (title) } " " (about) } (picture) } }
 }
 
-/// A number that stands out, and what it is.
+/// A number that stands out, and its name.
 pub fn tile(value: &str, meaning: &str) -> Markup {
     html! { div.tile { b { (value) } span { (meaning) } } }
 }

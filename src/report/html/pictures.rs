@@ -1,4 +1,4 @@
-//! Pictures that several pages have: intervals below each other, and what was reached against what it cost.
+//! Pictures that several pages have: intervals below each other, and accuracy against cost.
 
 use maud::{Markup, html};
 
@@ -60,7 +60,7 @@ pub struct Point<'a> {
     pub accuracy: f64,
 }
 
-/// Accuracy against what it costs, coloured by group in the order of `groups`, with the front; nothing without points.
+/// Accuracy against cost, coloured by group in the order of `groups`, with the front; nothing without points.
 pub fn scatter<'a>(label: &str, about: &str, groups: &[&str], points: impl IntoIterator<Item = Point<'a>>) -> Markup {
     let points: Vec<Point> = points.into_iter().collect();
     if points.is_empty() {

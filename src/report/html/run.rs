@@ -13,7 +13,7 @@ use crate::report::state::ViewState;
 use crate::report::words::number;
 use crate::telemetry::{LiveState, Num, RoundResult, RunState, Severity};
 
-/// The page of what has been read, whole. `is_served`: it asks for what is newer.
+/// The page of what has been read, whole. `is_served`: it asks for newer content.
 pub fn run_page(run: &RunSource, is_served: bool) -> String {
     let (state, version) = (&run.feed.state, is_served.then_some(run.version));
     let name = name_of(run.feed.folder());

@@ -1,4 +1,4 @@
-//! Pictures of numbers: a frame with axes, and what is drawn into it.
+//! Pictures of numbers: a frame with axes, and its drawing.
 
 use std::fmt::Write;
 
@@ -266,7 +266,7 @@ pub fn text(body: &mut String, class: &str, (x, y): (f64, f64), anchor: &str, wo
     );
 }
 
-/// A picture of the usual width from what is in it.
+/// A picture of the usual width from its content.
 pub fn picture(height: f64, title: &str, body: &str) -> Markup {
     PreEscaped(format!(
         r#"<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{}">{body}</svg>"#,

@@ -24,7 +24,7 @@ const BETWEEN_ENVS: f64 = 8.0;
 /// Width of a character of a lane's texts, about.
 const CHARACTER: f64 = 5.6;
 
-/// Stages with a colour of their own, in the order of a life, and what they are called.
+/// Stages with a colour of their own, in the order of a life, and their names.
 const STAGES: [(SeedStage, &str); 5] = [
     (SeedStage::Germinated, "germinated"),
     (SeedStage::Training, "training"),
@@ -205,7 +205,7 @@ fn describe(seed: &SeedLife) -> String {
     escaped(&text)
 }
 
-/// An episode for the script: what it replays, step by step.
+/// An episode for the script, which replays it step by step.
 pub fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
     let column = |of: &dyn Fn(&StepPoint) -> f64| shortened(&trace.steps.iter().map(of).collect::<Vec<f64>>());
     let of_slots = slots.iter().map(|slot| {

@@ -12,7 +12,7 @@ const KEPT: usize = 200;
 pub struct FoundAnomaly {
     /// The detector's message.
     pub data: Anomaly,
-    /// The event: where it was found, what is wrong, and what to do.
+    /// The event: its place, the problem, and the remedy.
     pub event: Event,
     /// Whether it holds.
     pub is_active: bool,

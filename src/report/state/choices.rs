@@ -46,7 +46,7 @@ pub struct Choices {
     pub planted: BTreeMap<(SlotId, String), Planted>,
     /// Seeds of ended episodes that were not committed, the newest first: where each ended, its life, and the decision of that step.
     pub uncommitted: VecDeque<(EnvContext, SeedLife, Option<DecisionPoint>)>,
-    /// By step of an episode, from the first: what was carried out in it.
+    /// By step of an episode, from the first: operations that were carried out.
     pub by_step: Vec<OpCounts>,
     /// By round, thinned.
     pub by_round: Thinned<(u32, OpCounts), ROUNDS>,

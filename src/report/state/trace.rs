@@ -1,4 +1,4 @@
-//! The course of one episode: what its env reached in every step, what was decided there, and the life of each of its seeds.
+//! The course of one episode: the env's accuracy in every step, the decision there, and the life of each of its seeds.
 
 use smallvec::SmallVec;
 

@@ -25,7 +25,7 @@ pub enum Panel {
     /// All envs, and the slots of the chosen one.
     #[default]
     Envs,
-    /// The policy, and what it thought last.
+    /// The policy, and its last decision.
     Policy,
     /// Rewards.
     Rewards,

@@ -1,4 +1,4 @@
-//! The policy, what it thought last in the chosen env, and what is paid.
+//! The policy, its last decision in the chosen env, and its rewards.
 
 use std::collections::BTreeSet;
 

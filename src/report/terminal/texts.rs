@@ -12,7 +12,7 @@ use crate::files::counted;
 use crate::report::state::EpisodeTrace;
 use crate::report::words::{short_duration, signed};
 
-/// Keys and what they do.
+/// Keys and their effects.
 const KEYS: [(&str, &str); 12] = [
     (
         "q",
