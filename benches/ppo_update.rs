@@ -1,4 +1,4 @@
-//! What a policy update costs, algorithm by algorithm: alone, per transition, and as a share of the round that it learns from.
+//! Cost of a policy update, algorithm by algorithm: alone, per transition, and as a share of the round that it learns from.
 //!
 //! Plays the quickstart (8 envs, 60 steps, the small recurrent policy), or learns from its recordings, and times the rounds as a plugin
 //! does: a system before the update, one after it, one at either end of the round. All rows come from one process, so their
@@ -57,7 +57,7 @@ fn end_round(mut watch: ResMut<Stopwatch>, update: Res<LastUpdate>) {
     }
 }
 
-/// What is timed: a name, and what it changes of the quickstart.
+/// Rows to time: a name, and its changes to the quickstart.
 const ROWS: [(&str, &[(&str, &str)]); 6] = [
     ("ppo", &[]),
     ("ppo, libtorch", &[("run.kernels", "libtorch")]),

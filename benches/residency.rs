@@ -1,5 +1,5 @@
-//! What it costs that training data do not lie on the device: the same batches from a copy there, from the memory of the
-//! machine, and from files.
+//! Cost of training data that do not lie on the device: the same batches from a copy there, from the memory of the machine, and
+//! from files.
 //!
 //! CIFAR-shaped: 5000 images of 32x32x3 in a folder of CIFAR-10, batches of 512, cropped and mirrored; two envs. `fetch`
 //! takes batch after batch of one env with nothing to do in between; `step` trains on each and validates, all envs on all cores,

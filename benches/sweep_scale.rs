@@ -1,4 +1,4 @@
-//! What a large sweep costs apart from its trainings: planning it, a worker's look for a free trial, collecting it.
+//! Cost of a large sweep apart from its trainings: planning it, a worker's look for a free trial, collecting it.
 //!
 //! Plans trials of a tiny scenario that differ in their seeds, then fills the sweep's folder with leases and results as
 //! workers would, without playing anything. `--trials N` plans another number than 10,000. Without `--bench`, which
@@ -76,7 +76,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Tells what each thing costs, in all and a trial.
+/// Prints the cost of each thing, in all and a trial.
 struct Stopwatch {
     trials: u32,
 }
@@ -92,7 +92,7 @@ impl Stopwatch {
     }
 }
 
-/// What a worker does before it takes a trial.
+/// A worker's search for a free trial.
 fn free_trial(folder: &SweepFolder, plan: &Plan) -> Outcome<Option<usize>> {
     let state = SweepState::read(folder, plan, Leases::read(folder, plan.lease(), folder.now()?)?)?;
     for (index, trial) in plan.trials.iter().enumerate() {

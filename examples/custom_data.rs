@@ -14,7 +14,7 @@ const CLASSES: usize = 10;
 const IMAGES: usize = 1200;
 
 section! {
-    /// What a scenario may set. It is checked, explained and given defaults as any field of a scenario.
+    /// Settings of a scenario. They are checked, explained and given defaults as any field of a scenario.
     pub struct Stripes {
         /// Distance from one stripe to the next.
         #[unit = "pixels"]

@@ -6,7 +6,7 @@
 use simic_engine::prelude::*;
 
 section! {
-    /// What a scenario may set of the mode.
+    /// Settings of the mode.
     #[derive(Copy)]
     pub struct Record {
         /// Reward of a percentage point beyond the best so far.

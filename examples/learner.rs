@@ -15,7 +15,7 @@ const STEPS: usize = 4;
 const HIDDEN: usize = 32;
 const UPDATES: u32 = 40;
 const SEED: u64 = 7;
-/// What to do about the seed in the only slot, by cue.
+/// Operations on the seed in the only slot, by cue.
 const ANSWERS: [LifecycleOp; 2] = [LifecycleOp::Prune, LifecycleOp::Advance];
 const BLUEPRINTS: usize = 1;
 

@@ -361,7 +361,7 @@ pub mod internals {
     pub use crate::{compare, eval, export, inspect, prior_art, report, sweep, tables};
 }
 
-/// What README and guide show in Rust, as tests.
+/// Rust examples of README and guide, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/guide/src/your-host.md")]

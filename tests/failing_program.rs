@@ -1,6 +1,6 @@
-//! What is kept × how it is interrupted, of processes: a run and a sweep of the program itself are killed, asked to stop, or meet
-//! a fault of their storage; the program says what it should and exits as documented, and the same sweep, or `resume`, comes
-//! to the same end. The rest of the matrix is `tests/engine/interruptions/`, which says which of the pairs are played.
+//! Kept state × interruption, of processes: a run and a sweep of the program itself are killed, asked to stop, or meet a fault
+//! of their storage; the program says what it should and exits as documented, and the same sweep, or `resume`, comes to the
+//! same end. The rest of the matrix is `tests/engine/interruptions/`, which says which of the pairs are played.
 //!
 //! A sweep plays its trials with the program that it is itself, so this test is that program as well: with [`ORDER`] in its
 //! environment it does what its arguments say, on the storage that the order asks for. A pair that has failed is played again by
@@ -49,7 +49,7 @@ const SWEEP: &str = r#"(
     judge: (control: "wait"),
     budget: (parallel: 1, threads: 1, retries: 0),
 )"#;
-/// What a trial took, by its tables: differs between two plays.
+/// Times and attempts of a trial in its tables: they differ between two plays.
 const TIMES: [&str; 3] = ["train_s", "wall_s", "attempts"];
 /// Longer than any of it takes.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -230,7 +230,7 @@ impl Row {
         }
     }
 
-    /// What it has left behind.
+    /// The folder that it has left behind.
     fn folder(self, place: &Place) -> PathBuf {
         match self {
             Self::Run => latest(&place.runs()),

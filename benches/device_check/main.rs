@@ -1,4 +1,4 @@
-//! What a device does with the engine's work: whether its numbers are the CPU's, and how fast it is.
+//! Checks a device for the engine's work: whether its numbers are the CPU's, and how fast it is.
 //!
 //! One process plays every row, those that decide most first. A row is one line of JSON in `rows.jsonl` and one of the
 //! table `table.md`; one that fails says why, and the next begins. What takes longer than the limit is cut off with what
@@ -32,7 +32,7 @@ use simic_engine::prelude::*;
 
 use rows::Played;
 
-/// What the rows are played with.
+/// Settings of the rows.
 #[derive(Clone, Debug, Parser)]
 pub struct Setting {
     /// As scenarios name it.

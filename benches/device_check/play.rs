@@ -1,4 +1,4 @@
-//! Engines at work: what they come to, and how fast.
+//! Engines at work: their results and their speed.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ fn step(engine: &mut Engine) -> Result<(), Box<dyn Error>> {
     health(engine)
 }
 
-/// What the envs have come to after some steps, in the order of the envs.
+/// State of the envs after some steps, in the order of the envs.
 #[derive(Debug, Default)]
 pub struct State {
     /// Losses: of training, then of every configuration in validation.

@@ -383,7 +383,7 @@ fn events(record: &RunRecord, types: &[&str]) -> Result<Vec<Value>, Box<dyn Erro
     Ok(of_types.map(|mut line| line["data"].take()).collect())
 }
 
-/// What every env reached in every round, to the bit.
+/// Results of every env in every round, to the bit.
 fn reached(record: &RunRecord) -> Result<Vec<String>, Box<dyn Error>> {
     let steps = events(record, &["episode_finished", "env_step"])?;
     Ok(steps.iter().map(Value::to_string).collect())
@@ -453,7 +453,7 @@ pub fn play_victim(setting: &Setting, folder: &std::path::Path) -> Result<(), Bo
     Ok(())
 }
 
-/// What the envs of a run reach that is resumed after its first round.
+/// Results of the envs of a run that is resumed after its first round.
 fn continued(play: &Play, run: &std::path::Path) -> Result<Vec<String>, Box<dyn Error>> {
     let past = PastRun::open(run, CheckpointName::Round(1))?;
     let extension = Extension::default();

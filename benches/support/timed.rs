@@ -1,4 +1,4 @@
-//! What something takes that is done again and again.
+//! Timing of repeated work.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-"""What this package raises."""
+"""Errors of this package."""
 
 from __future__ import annotations
 

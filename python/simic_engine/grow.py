@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Grown:
-    """What was grown: a folder of plain PyTorch, and the table beside it."""
+    """Result of a growth: a folder of plain PyTorch, and the table beside it."""
 
     #: Holds ``network.py``, ``network.safetensors``, ``card.md``, ``grow.json`` and the scenarios.
     folder: Path

@@ -104,7 +104,7 @@ class _Reader:
         return users[0]
 
     def _given(self, node: fx.Node, **usual: Any) -> tuple[Any, ...]:
-        """What a module has, or a call is given beside its tensors: in the order of ``usual``, which says what is left out."""
+        """Values of a module, or of a call beside its tensors: in the order of ``usual``, which has the defaults."""
         if node.op == "call_module":
             return tuple(getattr(self._called(node), name) for name in usual)
         values = [value for value in node.args if not isinstance(value, fx.Node)]

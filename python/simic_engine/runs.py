@@ -87,7 +87,7 @@ class Run:
 
     @property
     def results(self) -> dict[str, Any]:
-        """What ``simic-engine show --json`` says of it: state, results, and how it ended."""
+        """Output of ``simic-engine show --json`` for it: state, results, and how it ended."""
         return cast("dict[str, Any]", call(["show", str(self.path)]))
 
     @property

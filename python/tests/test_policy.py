@@ -34,7 +34,7 @@ def exported(place: Path, folder: Path) -> tuple[ModuleType, Path]:
 
 
 def decisions_of(run: se.Run) -> dict[tuple[int, int], dict[str, Any]]:
-    """What was decided, by step and env, of the first round."""
+    """Decisions of the first round, by step and env."""
     lines = (run.path / "events.jsonl").read_text().splitlines()
     decided = {}
     for event in map(json.loads, lines):

@@ -1,4 +1,4 @@
-//! `check`: whether a run or a sweep is whole, and what it is good for.
+//! `check`: whether a run or a sweep is whole, and its remaining uses.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn find(options: &CheckRunOptions) -> Result<PathBuf, Rejection> {
     }
 }
 
-/// Asks what a resume will ask of weights and recordings outside of the run's folder.
+/// Checks weights and recordings outside of the run's folder as a resume will.
 fn compare_with_place(run: &Path, context: &Context) -> Result<(), Rejection> {
     let newest = Checkpoints::of(run).find(CheckpointName::Last);
     let (checkpoint, progress) = newest.map_err(|error| error.to_string())?;

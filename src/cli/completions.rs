@@ -1,5 +1,5 @@
-//! What a shell completes: commands and flags by their declarations, and what this program alone knows: runs, sweeps, fields
-//! of scenarios and what may be written to them. The shell asks the program, by way of the variable `COMPLETE`, and waits for
+//! Completions for the shell: commands and flags by their declarations, and the words that only this program knows: runs,
+//! sweeps, fields of scenarios and their values. The shell asks the program, by way of the variable `COMPLETE`, and waits for
 //! it at every press of a key, so nothing here opens a device or reads more of a run than which files it has.
 
 use std::ffi::{OsStr, OsString};
@@ -29,7 +29,7 @@ pub fn answer(arguments: &[OsString], extension: &Extension) {
     CompleteEnv::with_factory(command).bin(&*program).complete();
 }
 
-/// What words depend on beside what is typed.
+/// State that completions depend on besides the typed words.
 #[derive(Clone)]
 struct Asked {
     /// The folder of all runs.
@@ -51,7 +51,7 @@ fn knowing(command: Command, asked: &Asked) -> Command {
     command.mut_subcommands(|below| knowing(below, asked))
 }
 
-/// All words for an argument, given what is typed of it.
+/// All words for an argument, given its typed beginning.
 fn words_of(command: &str, argument: &str) -> Option<fn(&str, &Asked) -> Vec<String>> {
     Some(match (command, argument) {
         ("explain", "path") => |typed, _| {

@@ -179,7 +179,7 @@ pub struct Progress {
     step: f64,
     /// Where it stands once the present one has been played.
     end: f64,
-    /// What of it was read back, which took no time.
+    /// Share that was read back, which took no time.
     kept: f64,
 }
 

@@ -120,7 +120,7 @@ fn study<'a>(
     Ok((study, subject))
 }
 
-/// What the run at `place` took for its first `rounds` rounds; `None` where its record does not say.
+/// Compute and time of the first `rounds` rounds of the run at `place`; `None` where its record does not say.
 fn spent(place: &Path, rounds: u32) -> Option<Spent> {
     let record = TrainingRecord::of_run(place).ok()?;
     let trained = record.curve.iter().rfind(|point| point.round < rounds)?;

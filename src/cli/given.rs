@@ -21,7 +21,7 @@ use crate::record::ScenarioFile;
 use crate::run::StopSignal;
 use crate::scenario::{DataSource, HostChoice, HostName, Normalise, Override, Stem, ron_text};
 
-/// What `--normalise` takes.
+/// Values of `--normalise`.
 const NORMALISES: &str = "imagenet; 0..1 (pixels over 255, as they are); M,S or M1,M2,M3,S1,S2,S3 (mean and deviation of \
                               each channel, of pixels from 0 to 1); a card.json or a kept network, as it was trained";
 
@@ -61,7 +61,7 @@ impl Given {
     }
 }
 
-/// What `--normalise` says, as a scenario has it.
+/// The value of `--normalise`, as a scenario has it.
 fn normalise(text: &str) -> Result<String, Rejection> {
     let numbers = text.split(',').map(|number| number.trim().parse());
     let numbers = numbers.collect::<Result<Vec<f64>, _>>();
@@ -82,7 +82,7 @@ fn normalise(text: &str) -> Result<String, Rejection> {
     Ok(ron_text(&Normalise::Constants { mean, std }))
 }
 
-/// What the card of an export, or a kept network, has learnt from.
+/// The data card of an export or of a kept network.
 fn card(path: &Path) -> Result<DataCard, Rejection> {
     #[derive(Deserialize)]
     struct Card {
@@ -220,7 +220,7 @@ fn is_of_data(set: &Override) -> bool {
     fields.iter().any(|field| field.overlaps(set))
 }
 
-/// What a host reads, and its classes: those of the data.
+/// The features that a host reads, and its classes: those of the data.
 fn read_by_host(base: &Base, context: &Context) -> Result<(Features, i64), Rejection> {
     let task = base.prepare(&Variant::default())?.loaded.task;
     let host = context.names.hosts.of(&task.host, base.file.folder.as_deref())?;

@@ -1,4 +1,4 @@
-//! `grow`: a network on a user's data within a budget, beside what else the compute could have been spent on.
+//! `grow`: a network on a user's data within a budget, beside other uses of the same compute.
 
 use super::console::Progress;
 use super::given::{Given, base, check_output, old_data};

@@ -24,7 +24,7 @@ pub fn init(options: &CheckOptions, context: &Context) -> Result<Outcome, Reject
     Ok(context.printer.show(scenario(&task(&surveyed, options)?)))
 }
 
-/// Says what is odd about the data.
+/// Reports oddities of the data.
 pub fn warn(surveyed: &Surveyed, printer: &Printer) {
     if let Surveyed::Images(survey) = surveyed {
         for note in &survey.notes {
@@ -33,7 +33,7 @@ pub fn warn(surveyed: &Surveyed, printer: &Printer) {
     }
 }
 
-/// What a scenario says to train on such data.
+/// The task section that a scenario needs for such data.
 ///
 /// # Errors
 /// Data that a run of it would refuse: arrays of images that are not square, a class without images for validation, a text that is
@@ -66,7 +66,7 @@ pub fn task(surveyed: &Surveyed, options: &CheckOptions) -> Result<Task, Rejecti
     Ok(text(preset, &data, windows))
 }
 
-/// What is trained, and for how long.
+/// A task, and how long it is trained.
 pub struct Task {
     /// `task: ..`, in lines of RON.
     pub ron: String,

@@ -124,7 +124,7 @@ fn reject(rejection: &Rejection, command: &Command, printer: &Printer) -> Outcom
     outcome
 }
 
-/// What every command works with.
+/// Inputs and outputs that every command shares.
 struct Context<'a> {
     global: &'a GlobalOptions,
     surroundings: &'a Surroundings,
@@ -160,7 +160,7 @@ impl Context<'_> {
         stop_on_signals(stop).map_err(|error| format!("no handlers for signals: {error}"))
     }
 
-    /// What Ctrl-C and the like ask of the command.
+    /// The stop that Ctrl-C and the like ask of the command.
     fn heeded_stop(&self) -> Result<StopSignal, Rejection> {
         let stop = StopSignal::default();
         self.heed_signals(stop.clone())?;

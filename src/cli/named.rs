@@ -1,4 +1,4 @@
-//! What a name of the command line stands for: a sweep, or a run.
+//! Names on the command line: each stands for a sweep or a run.
 
 use std::path::{Path, PathBuf};
 
@@ -34,10 +34,10 @@ pub fn way_on(folder: &Path) -> String {
     }
 }
 
-/// Checks that nothing of what is read lies in a folder that is written, whose content goes.
+/// Checks that no input lies in the output folder, whose content is removed.
 ///
 /// # Errors
-/// What does.
+/// An input that does.
 pub fn check_apart<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Rejection> {
     let place = output.canonicalize().ok();
     for input in inputs {

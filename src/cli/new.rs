@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 9] = [
     ("README.md", include_str!("../../assets/crate/README.md")),
 ];
 
-/// What cargo or the compiler refuses as the name of a program, and the engine's own.
+/// Names that cargo or the compiler refuses for a program, and the engine's own.
 const TAKEN: &str = "Self abstract alloc as async await become box break build const continue core crate deps do dyn else \
                      enum examples extern false final fn for gen if impl in incremental let loop macro match mod move mut \
                      override priv proc_macro pub ref return self simic-engine simic_engine static std struct super test \

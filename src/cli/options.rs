@@ -85,7 +85,7 @@ Examples:
   simic-engine new mycrate && cd mycrate && cargo run -- run scenario.ron
   simic-engine new mycrate --engine ../simic-engine";
 
-/// What --color names.
+/// Values of --color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
     /// Colours on a terminal unless `NO_COLOR` is set.
@@ -275,7 +275,7 @@ pub struct NewOptions {
     pub engine: Option<String>,
 }
 
-/// What one of these names stands for.
+/// Parses one of these names into its value.
 fn one_of<T: Clone + Send + Sync + 'static>(known: &'static [(&str, T)]) -> impl TypedValueParser<Value = T> {
     let named = |name: String| {
         known

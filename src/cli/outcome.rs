@@ -1,4 +1,4 @@
-//! What a command ends with, and the exit code that says so.
+//! Outcomes of commands, and their exit codes.
 
 use crate::checkpoint::RunDirectoryLost;
 use crate::engine::RunReport;
@@ -6,12 +6,12 @@ use crate::learner::PolicyDiverged;
 use crate::run::StopRequest;
 use crate::telemetry::RecordFails;
 
-/// What a command ended with.
+/// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// What was looked for was found: an audited reward pays for something else than growth, two runs differ, a run or sweep is
-    /// damaged, but can be resumed.
+    /// The command found something to report: an audited reward pays for something else than growth, two runs differ, a run or
+    /// sweep is damaged, but can be resumed.
     Found,
     /// It cannot be resumed, but what is left of it can be used.
     OnlyUsable,
@@ -49,7 +49,7 @@ impl Outcome {
         if self == Self::Done { other } else { self }
     }
 
-    /// What the process ends with.
+    /// Exit code of the process.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Done => 0,

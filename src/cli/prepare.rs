@@ -64,7 +64,7 @@ const FOLDER: &str = "scenarios";
 /// Reads and checks the scenario at `path`, or in `input`.
 ///
 /// # Errors
-/// What cannot be read; every problem of the scenario.
+/// A scenario that cannot be read; every problem of the scenario.
 pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog, input: &Input) -> Result<Prepared, Rejection> {
     if path == Path::new(STANDARD_INPUT) {
         let mut bytes = Vec::new();
@@ -92,7 +92,7 @@ pub fn is_sweep(path: &Path) -> bool {
     path.is_file() && std::fs::read_to_string(path).is_ok_and(|text| declares::<SweepFile>(&text))
 }
 
-/// What may have been meant by a path that is no file.
+/// Hints for a path that is no file.
 fn help(path: &Path) -> String {
     if path.is_dir() {
         return format!(

@@ -26,13 +26,13 @@ use crate::trajectory::TrajectoryError;
 /// Why a command is not done.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejection {
-    /// What is wrong with a scenario or a sweep file.
+    /// Problems of a scenario or a sweep file.
     #[error("{0}")]
     Scenario(Report),
     /// In words.
     #[error("{0}")]
     Usage(String),
-    /// What went wrong once it had begun; what was written stays.
+    /// A failure after the command had begun; files it wrote stay.
     #[error("{0}")]
     Failed(String),
 }

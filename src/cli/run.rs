@@ -107,7 +107,7 @@ pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rej
     Ok(play(engine, &Default::default(), context))
 }
 
-/// What is left and where it begins; `None` if nothing is.
+/// The remaining part and the point where it begins; `None` if nothing is left.
 fn left_of(
     options: &ResumeOptions,
     path: &Path,
@@ -214,7 +214,7 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, context: &Conte
     shown
 }
 
-/// What can be done about an incomplete record.
+/// Advice on an incomplete record.
 fn remedy(gaps: &[RecordGap], record: &RunRecord) -> String {
     let directory = record.directory.display();
     let lost = gaps.iter().filter(|gap| gap.lost_events > 0);

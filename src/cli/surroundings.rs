@@ -1,4 +1,4 @@
-//! What a command is surrounded by: streams, its program, its process.
+//! The surroundings of a command: streams, its program, its process.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::terminal::Output;
 
-/// What a command is surrounded by.
+/// The surroundings of a command.
 #[derive(Clone)]
 pub struct Surroundings {
     /// As standard input.
@@ -41,7 +41,7 @@ impl Surroundings {
     }
 }
 
-/// What a command reads. Clones are the same stream, for any thread.
+/// Input of a command. Clones are the same stream, for any thread.
 #[derive(Clone)]
 pub struct Input {
     from: Arc<Mutex<dyn Read + Send>>,
@@ -49,7 +49,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// What is no terminal.
+    /// An input that is no terminal.
     pub fn of(reader: impl Read + Send + 'static) -> Self {
         Self {
             from: Arc::new(Mutex::new(reader)),

@@ -24,7 +24,7 @@ use launch::launch;
 use status::status;
 use view::View;
 
-/// Plans and plays, or does what the subcommand says.
+/// Plans and plays, or runs the subcommand.
 pub fn sweep(options: &SweepOptions, context: &Context) -> Result<Outcome, Rejection> {
     let Some(command) = &options.command else {
         return begin(&options.play, &[], context);

@@ -39,7 +39,7 @@ impl Output {
         Self { terminal, ..self }
     }
 
-    /// What is no terminal.
+    /// An output that is no terminal.
     pub fn to(writer: impl Write + Send + 'static) -> Self {
         Self {
             to: Arc::new(Mutex::new(writer)),
@@ -92,9 +92,9 @@ pub struct Terminal {
     /// Nothing is shown but the log.
     is_quiet: bool,
     is_coloured: bool,
-    /// What is logged while something else has the screen.
+    /// Log lines that arrive while something else has the screen.
     held: Arc<Mutex<Option<Vec<String>>>>,
-    /// What has been logged, where nothing is logged twice.
+    /// Lines already logged, where nothing is logged twice.
     said: Arc<Mutex<Option<HashSet<String>>>>,
 }
 
@@ -154,12 +154,12 @@ impl Terminal {
         self.said().get_or_insert_default();
     }
 
-    /// Keeps what is logged from now on, while something else has the screen.
+    /// Keeps log lines from now on, while something else has the screen.
     pub fn hold(&self) {
         self.held().get_or_insert_default();
     }
 
-    /// Writes what was kept, and what follows at once.
+    /// Writes the kept lines, and later ones at once.
     pub fn release(&self) {
         let held = self.held().take();
         held.iter().flatten().for_each(|lines| self.put(lines));

@@ -11,7 +11,7 @@ use crate::files::counted;
 use crate::record::{RESOLVED_FILE, find_run};
 use crate::trajectory::{FORCED, MANIFEST_FILE, Manifest, SegmentFinish, TrajectorySet};
 
-/// Does what the subcommand says.
+/// Runs the subcommand.
 pub fn traj(command: &TrajCommand, context: &Context) -> Result<Outcome, Rejection> {
     match command {
         TrajCommand::Info { run, out } => {
@@ -31,7 +31,7 @@ fn find(name: &Path, out: Option<&Path>) -> Result<TrajectorySet, Rejection> {
     Ok(TrajectorySet::open(&find_run(name, out)?)?)
 }
 
-/// What a set holds.
+/// Contents of a set.
 #[derive(Serialize)]
 struct Info<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! `validate` and `reward-audit`: what is wrong with scenarios, and with their rewards.
+//! `validate` and `reward-audit`: problems of scenarios, and of their rewards.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ struct ValidateResult {
 struct Sound {
     /// Of a scenario.
     warnings: Option<Report>,
-    /// What it plays.
+    /// Description of the run or sweep.
     told: String,
 }
 
@@ -79,7 +79,7 @@ fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejectio
     Ok(Sound { warnings, told })
 }
 
-/// What a run of the scenario would find at its start.
+/// Checks what a run of the scenario needs at its start.
 fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<(), Rejection> {
     let engine = context
         .engine()

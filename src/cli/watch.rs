@@ -29,9 +29,9 @@ use crate::torch::is_catching;
 
 /// In raw mode it is a character like others.
 const CTRL_C: char = '\x03';
-/// What terminals send for keys that are no characters, and what they are here.
+/// Sequences that terminals send for keys that are no characters, and the characters that stand for them here.
 const KEYS: [(&str, &str); 3] = [("\x1b[A", "↑"), ("\x1b[B", "↓"), ("\x1b[Z", "↹")];
-/// How long a key is waited for before the record is looked at again.
+/// Wait for a key before the record is read again.
 const TICK: Duration = Duration::from_millis(100);
 /// How often it is asked how the run stands.
 const ASK: Duration = Duration::from_secs(2);
@@ -186,7 +186,7 @@ fn play(mut watcher: Watcher, err: &Output, input: Input, mut is_over: impl FnMu
     Ok(())
 }
 
-/// What is typed. It ends with the terminal, of which crossterm's own reader would ask for ever.
+/// Keys as they are typed. The stream ends with the terminal, which crossterm's own reader would ask forever.
 fn keys(mut input: Input) -> io::Result<Receiver<char>> {
     let (typed, keys) = channel();
     let read = move || {
@@ -203,7 +203,7 @@ fn keys(mut input: Input) -> io::Result<Receiver<char>> {
     Ok(keys)
 }
 
-/// What a terminal in raw mode sends, with a character for each sequence that is a key of the view, and without others.
+/// Keys in the bytes from a terminal in raw mode: sequences that are keys of the view become characters, others are dropped.
 fn keys_of(sent: &str) -> String {
     let keys = KEYS
         .iter()
@@ -272,7 +272,7 @@ impl Watcher {
         }
     }
 
-    /// Reads what is new; whether there is anything to draw.
+    /// Reads new events; returns whether there is anything to draw.
     fn look(&mut self) -> bool {
         let most = match &self.replay {
             Some(replay) if replay.is_held => 0,
@@ -306,7 +306,7 @@ impl Watcher {
         std::mem::replace(&mut self.standing, standing) != self.standing
     }
 
-    /// Does what a key asks for; whether to leave.
+    /// Acts on a key; returns whether to leave.
     fn press(&mut self, key: char) -> bool {
         self.message = None;
         match key {

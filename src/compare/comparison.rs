@@ -19,7 +19,7 @@ const CRITERIA: Criteria = Criteria {
 pub struct Played {
     /// Of the controller.
     pub name: String,
-    /// What is being compared with the rest; the others are its baselines.
+    /// Whether it is compared with the rest; the others are its baselines.
     pub is_policy: bool,
     /// One list per seed.
     pub episodes: Vec<Vec<EpisodeOutcome>>,
@@ -65,7 +65,7 @@ pub struct ControllerSummary {
     /// Mean multiply-accumulates of an episode in training and validation, in billions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gmacs: Option<f64>,
-    /// What it does with its seeds, and when; `None` if its episodes do not have it.
+    /// Commands on its seeds, and their steps; `None` if its episodes do not have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decisions: Option<DecisionSummary>,
     /// By round and env.
@@ -107,13 +107,13 @@ impl Paired {
 pub struct Difference {
     /// Name of the policy.
     pub policy: String,
-    /// Name of what it is compared with.
+    /// Name of the baseline.
     pub baseline: String,
     /// Final accuracy, percentage points.
     pub accuracy: Paired,
     /// Of the sign-flip test over episodes of their accuracies, corrected for all baselines of the policy (Holm).
     pub adjusted_p: f64,
-    /// What may be said of this one training by accuracy; the first is the policy.
+    /// Verdict on this one training by accuracy; the first is the policy.
     pub verdict: Verdict,
     /// Final accuracy less the rent of the parameters, percentage points.
     pub accuracy_minus_rent: Paired,
@@ -223,7 +223,7 @@ fn summarize(player: &Played, seed: u64, price: Option<f64>) -> ControllerSummar
     }
 }
 
-/// What of an episode is summed up; of one that is not measured it is not a number.
+/// The measure of an episode that is summed up; NaN for an episode that is not measured.
 type Measure<'m> = dyn Fn(&EpisodeOutcome) -> Option<f64> + 'm;
 
 fn differences(policy: &Played, baseline: &Played, of: &Measure) -> Vec<Vec<f64>> {

@@ -55,7 +55,7 @@ impl DecisionSummary {
     }
 }
 
-/// What a controller committed in a slot, in how many of its episodes.
+/// Blueprints that a controller committed in a slot, and in how many of its episodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SlotCommits {
     /// The slot.

@@ -35,7 +35,7 @@ pub struct Candidate {
     pub policy: Option<SavedFolder>,
     /// How a learned policy chooses.
     pub mode: DecideMode,
-    /// What episodes begin with, in place of the scenario's initial topology.
+    /// Seeds that episodes begin with, in place of the scenario's initial topology.
     pub seeds: Option<InitialSeeds>,
 }
 
@@ -99,17 +99,17 @@ pub struct EpisodeOutcome {
     pub param_ratio: f64,
     /// Rollbacks by the governor.
     pub rollbacks: u32,
-    /// What it took to compute; `None` in records of versions that did not count it.
+    /// Compute of the episode; `None` in records of versions that did not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute: Option<EpisodeCompute>,
-    /// What the controller made of it; `None` where that is not told: of training, and in records of versions that did not
-    /// count it.
+    /// The controller's decisions; `None` where they are not counted: in training, and in records of versions that did not
+    /// count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<Decisions>,
 }
 
 impl EpisodeOutcome {
-    /// What the network is worth: its accuracy less its rent, points.
+    /// Value of the network: its accuracy less its rent, points.
     pub fn accuracy_minus_rent(&self) -> Option<f64> {
         Some(self.accuracy? - self.rent?)
     }
@@ -238,7 +238,7 @@ fn freeze_policy(
     Ok(())
 }
 
-/// What an episode's outcome is made of.
+/// Components that an episode's outcome is built from.
 #[derive(QueryData)]
 struct EndedEpisode {
     id: &'static EnvId,

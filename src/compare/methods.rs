@@ -27,7 +27,7 @@ pub struct MethodTraining {
 /// How methods are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonPlan {
-    /// What decides.
+    /// Metric that decides.
     pub metric: Metric,
     /// When a difference counts.
     pub criteria: Criteria,
@@ -94,7 +94,7 @@ pub struct MethodDifference {
     pub adjusted_p: Option<f64>,
     /// Probability that a training of the first method is better than one of the second.
     pub probability_of_improvement: Option<Estimate>,
-    /// What may be concluded; `None` over all tasks, and while trainings are outstanding.
+    /// Conclusion; `None` over all tasks, and while trainings are outstanding.
     pub verdict: Option<Verdict>,
 }
 
@@ -112,7 +112,7 @@ pub struct LeftOut {
 /// Methods against each other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodComparison {
-    /// What decides.
+    /// Metric that decides.
     pub metric: Metric,
     /// When a difference counts.
     pub criteria: Criteria,
@@ -122,12 +122,12 @@ pub struct MethodComparison {
     pub methods: Vec<MethodSummary>,
     /// Pair by pair.
     pub differences: Vec<MethodDifference>,
-    /// What is not in the numbers.
+    /// Trainings that the numbers leave out.
     pub left_out: Vec<LeftOut>,
     /// Why nothing may be concluded of judged methods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
-    /// What readers of the numbers should know.
+    /// Caveats for readers of the numbers.
     pub notes: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
-//! What trainings are compared by.
+//! Metrics that trainings are compared by.
 
 use super::EpisodeOutcome;
 use crate::schema::choice;
 
 choice! {
-    /// What trainings are compared by.
+    /// Metric that trainings are compared by.
     #[derive(Copy, Eq, clap::ValueEnum)]
     #[value(rename_all = "snake_case")]
     pub enum Metric {

@@ -34,7 +34,7 @@ pub struct RoundPoint {
     /// not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gmacs: Option<f64>,
-    /// What plugins measured of this round, by the names of their metrics.
+    /// Plugins' measurements of this round, by the names of their metrics.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, f64>,
 }
@@ -62,12 +62,12 @@ pub struct TrainingRecord {
     /// It trained in fp16, whose loss scale is each training's own.
     #[serde(default)]
     pub scales_loss: bool,
-    /// What readers of its numbers should know.
+    /// Caveats for readers of its numbers.
     #[serde(default)]
     pub confounders: Confounders,
     /// Whether the episodes are those of an evaluation; else they are the last ones of the training.
     pub is_evaluated: bool,
-    /// What the training is scored by; those whose network was never measured are left out of scores.
+    /// Episodes that score the training; those whose network was never measured are left out of scores.
     pub episodes: Vec<EpisodeOutcome>,
     /// One point a finished round.
     pub curve: Vec<RoundPoint>,
@@ -170,8 +170,8 @@ impl TrainingRecord {
         self.curve.last().map_or(0, |point| point.env_steps)
     }
 
-    /// What the training is scored by under a metric: one list an evaluation seed, in the order in which seeds come.
-    /// Episodes without a value are left out.
+    /// Scores of the training under a metric: one list an evaluation seed, in the order in which seeds come. Episodes without a
+    /// value are left out.
     pub fn scores(&self, metric: Metric) -> Vec<Vec<f64>> {
         if metric == Metric::CurveArea {
             return mean_of(self.curve.iter().map(|point| point.accuracy))

@@ -31,7 +31,7 @@ pub struct Blind {
     pub seed: BigInteger,
     /// How many hosts that were.
     pub hosts: usize,
-    /// What it orders; waits in place of what is illegal.
+    /// Its commands; waits in place of illegal ones.
     pub schedule: ScheduleConfig,
 }
 
@@ -89,7 +89,7 @@ impl Blind {
     }
 }
 
-/// Adds what was decided in the step that was played.
+/// Adds the decisions of the played step.
 fn count(world: &mut World, slots: &[SlotId], counts: &mut Counts) {
     let mut envs = world.query::<&Chosen>();
     let blueprints = world.resource::<BlueprintRegistry>();

@@ -1,4 +1,4 @@
-//! What is equal when growth is compared with something else: the size of a host that is wider in its place, and the compute.
+//! Equal terms for comparing growth with something else: the size of a wider host in its place, and the compute.
 
 use std::path::Path;
 

@@ -13,7 +13,7 @@ use crate::health::{AtPath, FileError};
 use crate::storage::replace_synced;
 use crate::telemetry::BigInteger;
 
-/// What is evaluated.
+/// The policy or run that is evaluated.
 #[derive(Clone, Debug, Serialize)]
 pub struct Subject {
     /// Folder of the policy; of a run without one that of the run.
@@ -42,12 +42,12 @@ pub struct Evaluation {
     pub scenario: String,
     /// Name of the task.
     pub task: String,
-    /// What was evaluated.
+    /// The policy or run that was evaluated.
     #[serde(flatten)]
     pub subject: Subject,
     /// False if it was stopped before all players had played all episodes.
     pub is_complete: bool,
-    /// What readers of the numbers should know.
+    /// Caveats for readers of the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Of an episode.
@@ -62,7 +62,7 @@ pub struct Evaluation {
     pub seeds: Vec<BigInteger>,
     /// By slot, of each learned policy.
     pub commits: Vec<PolicyCommits>,
-    /// What the scenario charges for as many parameters as the host has, percentage points; `None` of other rents.
+    /// The scenario's charge for one host's worth of parameters, percentage points; `None` of other rents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<f64>,
     /// The schedule that decides without seeing anything, if it was played.
@@ -78,7 +78,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// What `rows`, at least one, come to.
+    /// The evaluation of `rows`, at least one.
     pub fn new(study: &Study, subject: Subject, rows: Vec<PlayedRow>, blind: Option<Blind>) -> Self {
         let (scenario, task) = (&study.experiment.scenario, &study.experiment.task);
         let (first, seeds) = (&study.episodes[0], rows[0].played.len());
@@ -160,7 +160,7 @@ impl Evaluation {
     }
 }
 
-/// What a learned policy commits.
+/// Commits of a learned policy.
 #[derive(Serialize)]
 pub struct PolicyCommits {
     /// Of the player.

@@ -1,4 +1,4 @@
-//! What a policy is played against, by the names that a user writes.
+//! Opponents of a policy, by the names that a user writes.
 
 use crate::scenario::Catalog;
 
@@ -13,7 +13,7 @@ const NONE: &str = "none";
 pub enum Opponent {
     /// A controller of that name.
     Controller(String),
-    /// What the policy usually decides at each step, played without looking.
+    /// The policy's usual decision at each step, played without looking.
     Blind,
     /// A host so wide that it has no fewer parameters than the grown networks, and never grows.
     Widened,

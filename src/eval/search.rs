@@ -19,7 +19,7 @@ pub struct Search {
     pub blueprints: Vec<String>,
 }
 
-/// What a search or a training took.
+/// Compute and time of a search or a training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spent {
     /// Multiply-accumulates of host and seeds in training and validation, in billions; `None` where they were not counted.

@@ -20,11 +20,11 @@ use crate::policy::DecideMode;
 use crate::run::StopSignal;
 use crate::scenario::{Keep, PeriodicConfig};
 
-/// A policy, its scenario, and what it is to be compared with.
+/// A policy, its scenario, and its opponents.
 pub struct Study<'a> {
     /// The scenario's.
     pub experiment: Experiment,
-    /// What the application adds to the engine.
+    /// The application's additions to the engine.
     pub extension: &'a Extension,
     /// `None` for a run whose controller learns nothing: it takes the policy's place.
     pub policy: Option<SavedFolder>,
@@ -36,7 +36,7 @@ pub struct Study<'a> {
     pub episodes: Vec<Episodes>,
     /// For [`Opponent::Schedules`]; its seed is also that of the hosts on which the blind schedule is taken.
     pub search: Search,
-    /// What the policy's training took; `None` for a policy without its run.
+    /// Compute and time of the policy's training; `None` for a policy without its run.
     pub training: Option<Spent>,
     /// Rounds that the policy was trained in.
     pub training_rounds: u32,
@@ -44,7 +44,7 @@ pub struct Study<'a> {
     pub stop: &'a StopSignal,
 }
 
-/// What happens while one thing is played after the other.
+/// Events while one thing is played after the other.
 pub enum PlayEvent<'a> {
     /// Something to know of what follows.
     Note(&'a str),
@@ -82,7 +82,7 @@ pub struct StudyError {
     pub error: EngineError,
 }
 
-/// What a player took.
+/// Cost of a player.
 #[derive(Clone, Serialize)]
 pub struct Cost {
     /// Of the player, as tables call it.
@@ -94,12 +94,12 @@ pub struct Cost {
     /// Schedules that were tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedules: Option<u32>,
-    /// What it took to find it: the training of a policy, the search of a schedule.
+    /// Cost of finding it: the training of a policy, the search of a schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found_by: Option<Spent>,
 }
 
-/// What has been played by one of them.
+/// One player's episodes so far.
 #[derive(Clone)]
 pub struct PlayedRow {
     /// Who, and at what cost.

@@ -1,5 +1,5 @@
-//! The card of a network: what it is, what was measured, what it has learnt from and what has grown in it. `card.json` is for
-//! programs, and `card.md` says the same to people.
+//! The card of a network: its kind, its measures, the data it has learnt from and the seeds that have grown in it. `card.json`
+//! is for programs, and `card.md` says the same to people.
 
 use std::fmt::Write;
 
@@ -141,7 +141,7 @@ pub(super) fn reads_photographs(network: &GrownNetwork) -> bool {
     network.graph.topology == Topology::Image && network.data.full == 255.0 && matches!(network.data.scale.len(), 1 | 3)
 }
 
-/// What size of images the network reads, and how others are brought to it; nothing where it reads none of files.
+/// The size of images that the network reads, and how others are brought to it; nothing where it reads none of files.
 pub(super) fn scaling(network: &GrownNetwork) -> String {
     let side = network.graph.side;
     match reads_photographs(network) {

@@ -36,7 +36,7 @@ pub(super) fn classes_for(code: &str) -> String {
     used.join("\n\n\n")
 }
 
-/// What a section defines.
+/// The name that a section defines.
 fn name_of(section: &str) -> &str {
     let head = section.trim_start_matches("class ").trim_start_matches("def ");
     head.split(['(', ':']).next().unwrap_or(head)

@@ -65,7 +65,7 @@ pub enum ExportError {
     File(#[from] FileError),
 }
 
-/// What a folder holds that was written.
+/// Files of a written folder: name and content.
 pub type Files = Vec<(&'static str, Vec<u8>)>;
 
 /// The files of a network; `kept` is the content of its own, `choice` a sentence on why it was chosen.

@@ -21,7 +21,7 @@ const TAKEN: &str = "False None True and as assert async await break class conti
      register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule share_memory \
      state_dict to to_empty train training type xpu zero_grad";
 
-/// What layers are called as attributes, by index: as they are, where Python can.
+/// Attribute names of layers, by index: unchanged where Python allows it.
 pub(super) struct Names<'a> {
     layers: &'a [NamedLayer],
     attributes: Vec<String>,
@@ -56,7 +56,7 @@ impl<'a> Names<'a> {
         found.map_or("", |(_, attribute)| attribute)
     }
 
-    /// What the `state_dict` calls the tensor `name`.
+    /// Name of the tensor `name` in the `state_dict`.
     pub(super) fn of_tensor(&self, name: &str) -> String {
         let pairs = self.layers.iter().zip(&self.attributes);
         let inside = pairs.filter_map(|(layer, attribute)| {
@@ -191,7 +191,7 @@ fn class_of(network: &GrownNetwork, names: &Names) -> String {
     )
 }
 
-/// What is known of a seed.
+/// Comment on a seed's history.
 fn comment(network: &GrownNetwork, index: usize, seed: &SeedGraph) -> String {
     let known = network.history_of(index, seed);
     let verb = match known.is_some_and(SeedHistory::was_there) {

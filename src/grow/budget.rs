@@ -84,7 +84,7 @@ impl FromStr for Budget {
     }
 }
 
-/// What a network takes.
+/// Size of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Trainable values.
@@ -124,7 +124,7 @@ const fn ladder(topology: Topology) -> [&'static str; 4] {
     }
 }
 
-/// What is planted blindly into `slots`, each planting as strong as `budget` allows; none where nothing fits.
+/// Seeds planted blindly into `slots`, each planting as strong as `budget` allows; none where nothing fits.
 ///
 /// From fresh weights heavy, heavy, attention by order of slots, and what is left of it with fewer seeds; `is_given`: into a
 /// trained network a seed into the first and the last slot, and one into each slot alone, as which slot is right depends on

@@ -32,11 +32,11 @@ use crate::scenario::{HostChoice, HostWeights, Scenario};
 use rows::Playing;
 use table::{Tested, choose};
 
-/// What is to be grown.
+/// Inputs and limits of a growth.
 pub struct Order<'a> {
     /// The scenario of all rows.
     pub base: Base<'a>,
-    /// What the application knows by name.
+    /// Names that the application knows.
     pub names: &'a Names,
     /// The most that it may have.
     pub budget: Budget,
@@ -46,17 +46,17 @@ pub struct Order<'a> {
     pub rates: Vec<f64>,
     /// A policy that decides what is planted, in place of blind schedules.
     pub policy: Option<SavedFolder>,
-    /// What a given network was trained on: what is still read of it is measured as well.
+    /// Data that a given network was trained on: its accuracy on them is measured as well.
     pub old: Option<TaskData>,
     /// Which row is written.
     pub keep: Keep,
     /// Where what has been played is kept until the result takes its place.
     pub place: PathBuf,
-    /// What is there is removed, and everything played again.
+    /// Existing content is removed, and everything played again.
     pub is_forced: bool,
 }
 
-/// What was grown, and what stands beside it.
+/// The grown network, and the rows beside it.
 #[derive(Serialize)]
 pub struct Growth {
     /// Which row is the result, and why.
@@ -65,12 +65,12 @@ pub struct Growth {
     pub rows: Vec<Row>,
     /// Each planting at its best learning rate; the best of them by validation is the grown row.
     pub tried: Vec<Row>,
-    /// What is odd about the data, and what could not be compared, and why.
+    /// Oddities of the data, and comparisons that could not be made, and why.
     pub notes: Vec<String>,
     /// The result.
     #[serde(skip)]
     pub network: GrownNetwork,
-    /// What it was made by.
+    /// The scenario that made it.
     #[serde(skip)]
     pub scenario: Scenario,
 }

@@ -19,20 +19,20 @@ use crate::record::ScenarioFile;
 use crate::run::StopSignal;
 use crate::scenario::{Catalog, InitialSeed, InitialTopology, Loaded, Override};
 
-/// What every attempt begins with.
+/// Starting point of every attempt.
 #[derive(Clone)]
 pub struct Base<'a> {
     /// How messages name the scenario.
     pub label: String,
     /// The scenario.
     pub file: ScenarioFile,
-    /// What is set for all attempts that do not set it themselves.
+    /// Fields set for all attempts that do not set them themselves.
     pub sets: Vec<(&'static str, String)>,
-    /// What the user has set of it.
+    /// The user's settings of the scenario.
     pub overrides: Vec<Override>,
     /// Names that it may use.
     pub catalog: &'a Catalog,
-    /// What the application adds to the engine.
+    /// The application's additions to the engine.
     pub extension: &'a Extension,
     /// Worker threads.
     pub threads: usize,
@@ -40,7 +40,7 @@ pub struct Base<'a> {
     pub stop: &'a StopSignal,
 }
 
-/// What is set for an attempt.
+/// Settings of an attempt.
 #[derive(Clone, Default)]
 pub struct Variant {
     /// Fields and their values, beside those of the base.
@@ -49,11 +49,11 @@ pub struct Variant {
     pub controller: Option<&'static str>,
     /// Weights of a policy that decides.
     pub policy: Option<SavedFolder>,
-    /// One network says it all.
+    /// A single network is enough.
     pub is_single: bool,
 }
 
-/// What was spent on all networks that were tried.
+/// Effort spent on all networks that were tried.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Effort {
     /// How many.
@@ -72,7 +72,7 @@ impl AddAssign for Effort {
     }
 }
 
-/// What was played of a variant.
+/// Result of playing a variant.
 #[derive(Serialize, Deserialize)]
 pub struct Played {
     /// All of it.
@@ -93,7 +93,7 @@ pub struct Attempt {
     pub network: GrownNetwork,
     /// Multiply-accumulates of its training and validation.
     pub macs: u64,
-    /// What was played.
+    /// The scenario that was played.
     pub loaded: Loaded,
 }
 
@@ -112,7 +112,7 @@ impl Attempt {
         }
     }
 
-    /// What of it has grown, as it is written of episodes that begin with it.
+    /// Its seeds, in the form in which a scenario lists those that episodes begin with.
     pub fn topology(&self) -> InitialTopology {
         let network = &self.network;
         let seeds = network.growth.iter().map(|seed| {
@@ -170,7 +170,7 @@ pub struct Entry {
     pub attempt: Attempt,
     /// Of all networks that were tried for it.
     pub effort: Effort,
-    /// What of the compute it could not use.
+    /// The part of the compute that it could not use.
     pub note: Option<String>,
 }
 
@@ -204,7 +204,7 @@ pub enum GrowError {
 }
 
 impl Base<'_> {
-    /// The scenario with what is set for `variant`.
+    /// The scenario with the settings of `variant`.
     ///
     /// # Errors
     /// Every problem of it.
@@ -220,7 +220,7 @@ impl Base<'_> {
         Prepared::new(&self.label, self.file.clone(), &overrides, self.catalog)
     }
 
-    /// Plays `prepared`, the scenario with what is set for `variant`, on data that have been loaded. `None` if it was stopped.
+    /// Plays `prepared`, the scenario with the settings of `variant`, on data that have been loaded. `None` if it was stopped.
     ///
     /// # Errors
     /// The first failure of a system.

@@ -1,4 +1,4 @@
-//! The rows of a `grow`: what is set for each, and how long it may take, so that all take the same compute.
+//! The rows of a `grow`: the settings of each, and how long it may take, so that all take the same compute.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const ALL: &str = "[\"all\"]";
 /// By how much of the grown network's compute a row may miss it without saying so: steps are whole.
 const WHOLE_STEPS: f64 = 0.05;
 
-/// A planting by its name, and what it came to.
+/// A planting by its name, and its result.
 type Planted = (String, Entry);
 
 /// All that trainings follow from, by name: where it differs, they do.
@@ -62,7 +62,7 @@ impl Order<'_> {
         ]
     }
 
-    /// What each planting, or the policy, sets.
+    /// Settings of each planting, or of the policy.
     pub(super) fn growing(&self, prepared: &Prepared, plan: &HostPlan) -> Vec<(String, Variant)> {
         if let Some(policy) = &self.policy {
             let variant = Variant {
@@ -105,9 +105,9 @@ pub struct Playing<'a, 'r> {
     pub prepared: &'a Prepared,
     pub data: &'a TaskData,
     pub plan: &'a HostPlan,
-    /// Names and variants of what is planted.
+    /// Names and variants of the plantings.
     pub growing: Vec<(String, Variant)>,
-    /// What stands beside it.
+    /// Rows beside the grown one.
     pub ways: Vec<Way>,
     pub report: &'a mut Report<'r>,
     /// Attempts that have begun.
@@ -152,7 +152,7 @@ impl Playing<'_, '_> {
         (rates * (plantings + trained) + untrained, networks as u64)
     }
 
-    /// What each planting, or the policy, comes to that has grown within the budget, and the best of them with the effort of all.
+    /// Results of each planting, or of the policy, that has grown within the budget, and their best with the effort of all.
     pub fn grow(&mut self) -> Result<(Vec<Planted>, Option<Entry>), GrowError> {
         let (host, budget) = (Size::of(self.plan), self.order.budget);
         let is_grown = |attempt: &Attempt| {
@@ -224,7 +224,7 @@ impl Playing<'_, '_> {
         Ok(entries)
     }
 
-    /// What a row sets, but its steps; `None` of one that there is not.
+    /// Settings of a row, without its steps; `None` of one that there is not.
     fn variant(&mut self, way: Way, grown: Option<&Entry>) -> Result<Option<Variant>, GrowError> {
         let task = &self.prepared.loaded.task;
         let rounds = ("run.rounds", self.growing.len().to_string());

@@ -1,4 +1,4 @@
-//! The folder of a `grow` while it is under way: what was ordered, and what every attempt came to. The result takes its place.
+//! The folder of a `grow` while it is under way: the order, and the result of every attempt. The result takes its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, TryLockError};
@@ -10,7 +10,7 @@ use crate::health::AtPath;
 use crate::network::GrownNetwork;
 use crate::storage::{File, put_back, read_dir, replace_folder, replace_synced};
 
-/// What was ordered, by name.
+/// Settings of an order, by name.
 pub type Ordered = BTreeMap<String, String>;
 
 /// Its presence says that a folder holds no result yet.
@@ -91,7 +91,7 @@ pub fn put(folder: &Path, number: usize, played: &Played) -> Result<(), GrowErro
     Ok(replace_synced(&about, &text).at(&about)?)
 }
 
-/// What differs, with both values.
+/// Settings that differ, with both values.
 fn differing(begun: &Ordered, now: &Ordered) -> Vec<String> {
     let names: BTreeSet<&String> = begun.keys().chain(now.keys()).collect();
     let names = names.into_iter().filter(|name| begun.get(*name) != now.get(*name));

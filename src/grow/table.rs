@@ -1,4 +1,4 @@
-//! What the rows of a `grow` came to: sizes, accuracies with intervals, paired differences on the test part, and the verdict.
+//! Results of the rows of a `grow`: sizes, accuracies with intervals, paired differences on the test part, and the verdict.
 
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub struct Bounded {
 /// A row of the table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What it is.
+    /// Kind of row.
     pub way: Way,
     /// As tables call it.
     pub name: String,
@@ -49,7 +49,7 @@ pub struct Row {
     pub gmacs: f64,
     /// The same of all networks that were tried.
     pub gmacs_in_all: f64,
-    /// What of the compute of the others it could not use.
+    /// The part of the others' compute that it could not use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Steps of its training.

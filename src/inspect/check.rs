@@ -1,4 +1,4 @@
-//! Whether the folder of a run or a sweep is sound, and what it can be used for.
+//! Checks whether the folder of a run or a sweep is sound, and lists its remaining uses.
 //!
 //! Every recorded hash is compared with its file, every file is read, and what should be there is looked for. Nothing on disk is
 //! changed: a run that is being played is checked as far as it is written, and what its process has yet to write is no
@@ -45,7 +45,7 @@ pub struct Finding {
     /// Of the beginning of that line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte: Option<u64>,
-    /// What was found, and what was expected.
+    /// The finding, and what was expected.
     pub what: String,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Finding {
 pub struct Part {
     /// A word.
     pub name: String,
-    /// What was looked at, in short.
+    /// Short summary of what was looked at.
     pub seen: String,
     /// In the order in which they were found.
     pub findings: Vec<Finding>,
@@ -116,7 +116,7 @@ impl Part {
     }
 }
 
-/// What can be done with a folder.
+/// Uses of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Use {
@@ -159,7 +159,7 @@ pub enum CheckVerdict {
     Useless,
 }
 
-/// What was found in a folder.
+/// Findings of a folder's check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
     /// The folder.
@@ -171,7 +171,7 @@ pub struct Check {
     pub is_played: bool,
     /// The result.
     pub verdict: CheckVerdict,
-    /// What can be done with it.
+    /// Uses that remain.
     pub good_for: Vec<Use>,
     /// In order.
     pub parts: Vec<Part>,

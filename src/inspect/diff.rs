@@ -20,7 +20,7 @@ use crate::record::{RESOLVED_FILE, RunDirectory};
 use crate::scenario::visible;
 use crate::telemetry::ReadError;
 
-/// What of two runs is compared, in this order.
+/// Parts of two runs that are compared, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum DiffKind {
@@ -58,7 +58,7 @@ pub enum Extent {
     OfEvery(usize),
 }
 
-/// What one of the runs says.
+/// The value in one of the runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// Where it says so.
@@ -104,9 +104,9 @@ pub struct Difference {
     pub event: Option<String>,
     /// Its path; of a tensor its name and the index of the element.
     pub field: String,
-    /// What the first run says.
+    /// The first run's value.
     pub left: Side,
-    /// What the second run says.
+    /// The second run's value.
     pub right: Side,
     /// Of elements of tensors: how many steps of their precision they lie apart.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ impl fmt::Display for Compared {
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
-    /// What was compared before the search ended.
+    /// Parts compared before the search ended.
     pub compared: Vec<Compared>,
     /// In the order in which they were found; empty for runs that are equal.
     pub differences: Vec<Difference>,
@@ -185,7 +185,7 @@ pub enum DiffError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
     /// Events that cannot be read.

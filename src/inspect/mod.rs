@@ -1,5 +1,5 @@
-//! What is left of runs and sweeps, seen from outside: whether a folder is whole and what it is good for ([`check()`]), and
-//! where two runs part ([`diff()`]). Nothing on disk is changed.
+//! Runs and sweeps seen from outside: whether a folder is whole and which uses remain ([`check()`]), and where two runs part
+//! ([`diff()`]). Nothing on disk is changed.
 
 mod check;
 mod diff;

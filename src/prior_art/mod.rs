@@ -1,4 +1,4 @@
-//! What the prior art had beside: six rewards and two policy networks, as a plugin of the public API alone.
+//! Parts of the prior art: six rewards and two policy networks, as a plugin of the public API alone.
 //!
 //! A scenario names them as it names parts of the engine: `reward: contribution(shaped())`, `policy: (net: "gru")`. They are kept
 //! for comparison, and as the proof that [`prelude`](crate::prelude) is all that a plugin needs.

@@ -1,4 +1,4 @@
-//! What scripted exploiters earn of a reward.
+//! Report on how much scripted exploiters earn under a reward.
 
 use super::table::Table;
 use super::words::wrapped;
@@ -11,7 +11,7 @@ const EXPLANATION: &str = "Nothing is trained: scripts play the scenario's lifec
                            that reads 30 % without them. No exploiter may earn more than waiting or as much as honest growth; \
                            commit_at_once may earn what its committed accuracy is worth.";
 
-/// What each script earns, in lines of at most `width` characters.
+/// Earnings of each script, in lines of at most `width` characters.
 pub fn audit_text(audit: &Audit, width: usize) -> String {
     let cells = |row: &AuditRow| {
         let allowed = row.allowed.map(|allowed| format!("{allowed:+.3}"));

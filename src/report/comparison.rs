@@ -8,7 +8,7 @@ use super::words::{ABSENT, cell, number, wrapped};
 use crate::compare::statistics::{Arm, Criteria, DecisionTest, Verdict};
 use crate::compare::{Estimate, MethodComparison, MethodDifference, MethodSummary};
 
-/// Columns of what a method reached.
+/// Columns of a method's scores.
 const SCORES: [&str; 5] = ["n", "mean", "IQM", "95 % interval", "worst tenth"];
 /// Columns of a difference.
 const DIFFERENCES: [&str; 5] = ["", "95 % interval", "p", "P(better)", "verdict"];

@@ -25,7 +25,7 @@ const LEGEND: [&str; 6] = [
 const COSTS_LEGEND: &str = "from scratch: in each episode the architecture that the policy grew in it, from its first step on; found by: \
                             what training or search took, GMAC; by net: of the schedules the best by J, or by accuracy minus rent \
                             where the scenario has no such price";
-/// What the numbers of a slot begin after.
+/// Indent of the numbers of a slot.
 const INDENT: &str = "        ";
 
 /// An evaluation, in lines of at most `width` characters.
@@ -78,7 +78,7 @@ pub fn evaluation_text(evaluation: &Evaluation, width: usize) -> String {
     text
 }
 
-/// What each player reached.
+/// Scores of each player.
 pub(super) fn score_tables(evaluation: &Evaluation) -> [Table; 3] {
     [
         estimates(evaluation, "final validation accuracy, %", |player| &player.accuracy),
@@ -89,7 +89,7 @@ pub(super) fn score_tables(evaluation: &Evaluation) -> [Table; 3] {
     ]
 }
 
-/// What became of the seeds of an episode, and the steps at which that happened, player by player.
+/// Ends of the seeds of an episode, and their steps, player by player.
 pub(super) fn seed_tables(evaluation: &Evaluation) -> [Table; 2] {
     let players = &evaluation.comparison.players;
     let heads = ["germinated", "committed", "pruned", "lost", "no commit, %"];
@@ -171,13 +171,13 @@ fn others(evaluation: &Evaluation) -> Table {
     Table::of(&["mean of an episode"], &numbers, rows)
 }
 
-/// Whether players differ in what they took, as controllers on the scenario's hosts do not.
+/// Whether players differ in cost, as controllers on the scenario's hosts do not.
 fn has_costs(evaluation: &Evaluation) -> bool {
     let is_told = |cost: &Cost| cost.schedules.is_some() || cost.steps != evaluation.steps;
     evaluation.costs.iter().any(is_told)
 }
 
-/// What each player took; `None` where all are alike.
+/// Costs of each player; `None` where all are alike.
 pub(super) fn cost_table(evaluation: &Evaluation) -> Option<Table> {
     let rows = evaluation.costs.iter().map(|cost| {
         vec![

@@ -1,4 +1,4 @@
-//! The tables of a `grow`: what was grown, beside what else the compute could have been spent on, and what each row took.
+//! The tables of a `grow`: the grown network, beside other uses of the compute, and the cost of each row.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub fn growth_text(growth: &Growth, place: &Path, width: usize) -> String {
     )
 }
 
-/// How good rows are, and what they took.
+/// Scores and costs of the rows.
 pub(super) fn growth_tables(rows: &[Row]) -> [Table; 2] {
     let has_old = rows.iter().any(|row| row.old.is_some());
     let mut numbers = vec!["parameters", "val %", "test %", "95 %", "grown ahead"];

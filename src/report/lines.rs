@@ -35,7 +35,7 @@ const COLUMNS: [(&str, usize, Of); 12] = [
     ("left", 6, Of::All),
 ];
 
-/// What the heads do not say themselves.
+/// Explanation of the heads.
 const LEGEND: &str = "accuracy in %: mean of the envs, rolling mean of ten rounds, best of any env
 seeds: germinated/committed/pruned; steps/s: of all envs; left: estimated time";
 /// The same of runs that learn from recordings.
@@ -50,7 +50,7 @@ pub fn header(live: &LiveState) -> Vec<String> {
     lines.chain([aligned(&heads, live)]).collect()
 }
 
-/// What was found of the round's hosts, a line for one cause.
+/// Findings on the round's hosts, a line for one cause.
 pub fn anomaly_lines(round: &RoundResult, live: &LiveState) -> impl Iterator<Item = String> {
     let (number, hosts) = (round.round + 1, round.data.accuracy_env.len() as u64);
     let found = live.anomalies.round.iter();
@@ -94,7 +94,7 @@ fn aligned(cells: &[String; COLUMNS.len()], live: &LiveState) -> String {
     cells.join(" ")
 }
 
-/// What happened, behind round (from 1), step, env and seed; `None` for rows that come every step.
+/// The event, behind round (from 1), step, env and seed; `None` for rows that come every step.
 pub fn event_line(event: &Event) -> Option<String> {
     let told = event.message.as_deref();
     let mut message = told.map_or_else(String::new, |message| format!(" ({message})"));

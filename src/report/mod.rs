@@ -1,4 +1,4 @@
-//! What people read: tables and texts drawn from values, in lines that fit a terminal. Who prints them decides how wide.
+//! Output for readers: tables and texts drawn from values, in lines that fit a terminal. The caller decides how wide.
 
 mod table;
 mod words;

@@ -107,7 +107,7 @@ pub(super) fn by_contribution(live: &LiveState) -> Vec<&CommittedSeed> {
     seeds
 }
 
-/// What an episode of the last round that was paid was paid for, on average; those that weigh most first.
+/// Reward terms of an episode of the last round that was paid, on average; those that weigh most first.
 pub(super) fn terms_by_weight(live: &LiveState) -> Vec<(&str, f64)> {
     let terms = live.reward_terms().into_iter().flatten();
     let mut terms: Vec<_> = terms.map(|(name, mean)| (name.as_str(), mean.0)).collect();
@@ -115,7 +115,7 @@ pub(super) fn terms_by_weight(live: &LiveState) -> Vec<(&str, f64)> {
     terms
 }
 
-/// A committed seed in tables: blueprint, id, round, env, step, parameters, what it contributes, and its Shapley value.
+/// A committed seed in tables: blueprint, id, round, env, step, parameters, contribution, and its Shapley value.
 pub(super) fn seed_cells(seed: &CommittedSeed) -> [String; 8] {
     [
         seed.data.blueprint.clone(),

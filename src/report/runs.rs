@@ -9,7 +9,7 @@ use crate::telemetry::Timestamp;
 /// Columns that go first where there is no room: what they tell is in the name of a run, or easily asked for.
 const DROPPABLE: [&str; 3] = ["scenario", "size", "tags"];
 
-/// How far each run came and what it reached, in lines of at most `width` characters; ages as of `now`.
+/// Progress and result of each run, in lines of at most `width` characters; ages as of `now`.
 pub fn runs_table(runs: &[RunEntry], width: usize, now: Timestamp) -> String {
     let row = |run: &RunEntry| {
         vec![

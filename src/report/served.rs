@@ -40,7 +40,7 @@ pub enum ServeError {
     Address {
         /// Where it was to be.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// A thread or socket that cannot be had.

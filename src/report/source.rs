@@ -1,4 +1,4 @@
-//! What pages of a run are made from: its events as they come, the best network that it has kept, and how it was begun.
+//! Sources of a run's pages: its events as they come, the best network that it has kept, and how it was begun.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub struct RunSource {
     pub command: String,
     /// The scenario as it was written.
     pub scenario: String,
-    /// What kept some of the record from being read.
+    /// The problem that kept some of the record from being read.
     pub problem: Option<String>,
     /// Grows whenever there is more to see.
     pub version: u64,
@@ -46,7 +46,7 @@ impl RunSource {
         }
     }
 
-    /// Reads what is new.
+    /// Reads new events.
     pub fn poll(&mut self) {
         let rounds = self.feed.state.live.rounds.len();
         let problem = self.feed.poll().map_or_else(

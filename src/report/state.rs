@@ -33,22 +33,22 @@ pub struct LogLine {
     pub severity: Severity,
     /// Index of the env, if it is about one.
     pub env: Option<u32>,
-    /// What happened, and where.
+    /// The event, and where it happened.
     pub text: String,
 }
 
 /// Everything that a view of a run shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ViewState {
-    /// How the run stands: its rounds, what was committed, the front of accuracy and size.
+    /// How the run stands: its rounds, its commits, the front of accuracy and size.
     pub live: LiveState,
     /// Episodes as points, and some of them whole.
     pub episodes: Episodes,
-    /// What was chosen where and when.
+    /// Choices by place and time.
     pub choices: Choices,
     /// Updates of the policy, with their round, thinned.
     pub updates: Thinned<(u32, LearnerUpdate), UPDATES>,
-    /// What detectors have found.
+    /// Findings of detectors.
     pub anomalies: Anomalies,
     /// The newest events that people read, the newest last.
     pub log: VecDeque<LogLine>,

@@ -83,7 +83,7 @@ fn said(label: &str, sentence: &str, width: usize) -> String {
     labelled(label, &wrapped(sentence, width - LABEL_WIDTH))
 }
 
-/// What the last hosts reached, what a host reaches alone, and why the one is no measure of the other.
+/// Results of the last hosts and of a host alone, and why the one is no measure of the other.
 fn result(live: &LiveState, width: usize) -> Option<String> {
     let best = live.best_episode()?;
     let has_grown = !live.committed.is_empty();
@@ -117,7 +117,7 @@ fn result(live: &LiveState, width: usize) -> Option<String> {
     Some(text)
 }
 
-/// The luckiest host of the run, with what it committed.
+/// The luckiest host of the run, with its commits.
 fn best_host(live: &LiveState, width: usize) -> Option<String> {
     let best = live.best_episode().filter(|best| best.has_committed())?;
     let (round, env, of) = (best.at.round + 1, best.at.env, live.episodes_done);
@@ -130,7 +130,7 @@ fn best_host(live: &LiveState, width: usize) -> Option<String> {
     Some(said("best host", &told, width))
 }
 
-/// What detectors have found.
+/// Findings of detectors.
 fn anomalies(live: &LiveState, width: usize) -> Option<String> {
     let found = live.anomalies.run.iter();
     let found = found.map(|(cause, count)| count.describe(cause, live.episodes_done));
@@ -195,7 +195,7 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
     Some(format!("{text}  mean: {meaning}\n"))
 }
 
-/// What lower precision than f32 hosts were trained in, and what it cost.
+/// Precision lower than f32 in which hosts were trained, and its cost.
 fn precision(live: &LiveState, width: usize) -> Option<String> {
     let run = live.started.as_ref()?;
     let mut entries = vec![run.amp_dtype.clone()?];
@@ -227,7 +227,7 @@ fn fallbacks(live: &LiveState, width: usize) -> Option<String> {
     Some(listed("fallbacks", &entries, width))
 }
 
-/// What readers of the numbers should know.
+/// Caveats for readers of the numbers.
 fn confounders(live: &LiveState, width: usize) -> Option<String> {
     let entries = live.confounders.entries();
     (!entries.is_empty()).then(|| listed("to know", &entries, width))

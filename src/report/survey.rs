@@ -1,4 +1,4 @@
-//! What lies on disk: images by part and class, or tokens.
+//! Survey of data on disk: images by part and class, or tokens.
 
 use super::table::Table;
 use crate::data::{PartSurvey, Survey, Surveyed, TextSurvey};

@@ -44,7 +44,7 @@ impl<T, const CAPACITY: usize> Thinned<T, CAPACITY> {
         }
     }
 
-    /// What is kept, in order.
+    /// The kept items, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + Clone {
         self.items.iter().chain(&self.newest)
     }

@@ -7,7 +7,7 @@ use crate::telemetry::{Contribution, Num};
 
 /// Characters of a line where there is no terminal to ask.
 pub const WIDTH: usize = 80;
-/// What was not measured.
+/// Sign for a value that was not measured.
 pub const ABSENT: &str = "—";
 
 /// As `show` writes it.

@@ -1,5 +1,5 @@
-//! What a client has to know before it decides: sizes and names of observations and actions. Actions are one number for each env, or
-//! one for each head; and the masks that go with either.
+//! Action space for clients: sizes and names of observations and actions. Actions are one number for each env, or one for each
+//! head; and the masks for either.
 
 use bevy_ecs::world::World;
 use serde::Serialize;
@@ -55,10 +55,10 @@ impl Actions {
         }
     }
 
-    /// What the action of an env orders.
+    /// The command of an env's action.
     ///
     /// # Errors
-    /// A number that is none of the space, in words.
+    /// A number outside the space, in words.
     pub fn command(&self, action: &[i64]) -> Result<LifecycleCommand, String> {
         match self {
             Self::Flat { commands, .. } => {

@@ -30,13 +30,13 @@ use crate::seed::BlueprintRegistry;
 use crate::telemetry::{EndReason, Num};
 use crate::validation::{MeasuredNetwork, TestResult};
 
-/// The client of the engine, and what it has not been told yet.
+/// The client of the engine, and the results that it has not been told yet.
 #[derive(Resource)]
 pub struct Served {
     client: Client,
     actions: Arc<Actions>,
     outcomes: Outcomes,
-    /// What the client asks for in place of a step.
+    /// The client's request in place of a step.
     pub next: Option<Result<Request, ServeError>>,
 }
 
@@ -55,7 +55,7 @@ pub enum ServeError {
     Stopped,
 }
 
-/// What became of the last actions, as bytes of arrays; empty before the first.
+/// Results of the last actions, as bytes of arrays; empty before the first.
 #[derive(Default)]
 struct Outcomes {
     rewards: Vec<u8>,
@@ -101,7 +101,7 @@ struct Answer {
     episodes: Option<Vec<Episode>>,
 }
 
-/// What of an env is told.
+/// Components of an env that clients see.
 #[derive(QueryData)]
 pub struct ServedEnv {
     id: &'static EnvId,
@@ -143,7 +143,7 @@ impl ServedEnvItem<'_, '_> {
     }
 }
 
-/// What it takes to look at an env at another time than before its decision.
+/// Resources for observing an env at another time than before its decision.
 #[derive(SystemParam)]
 pub struct Sight<'w> {
     schema: Res<'w, ObservationSchema>,

@@ -9,7 +9,7 @@ pub const VERSION: u32 = 1;
 /// Most bytes of a client's header, and of its arrays: the actions of all envs are far shorter.
 const LONGEST: u64 = 1 << 20;
 
-/// What a client asks for.
+/// Requests of a client.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Request {

@@ -19,7 +19,7 @@ const MIB: u64 = 1 << 20;
 
 /// How an attempt at a trial ended.
 pub enum Attempt {
-    /// What was trained.
+    /// Record of the training.
     Done(Box<TrainingRecord>),
     /// The machine did not let it play: its process was killed, as systems do when memory runs out.
     SetBack(String),

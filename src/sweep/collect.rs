@@ -1,4 +1,4 @@
-//! What a sweep has found.
+//! Results of a sweep.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::health::FileError;
 /// A trial and how it ended, if it has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CollectedTrial {
-    /// What was planned.
+    /// The planned trial.
     #[serde(flatten)]
     pub trial: Trial,
     /// `None` until it ends.
@@ -33,7 +33,7 @@ pub struct Collected {
     pub is_complete: bool,
     /// In the order of the plan.
     pub trials: Vec<CollectedTrial>,
-    /// What the sweep's judge says: see [`Self::judged`].
+    /// Verdict of the sweep's judge: see [`Self::judged`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judgement: Option<MethodComparison>,
 }

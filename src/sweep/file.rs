@@ -31,12 +31,11 @@ section! {
         points: Vec<NamedPoint>;
         /// Trainings of each point. Their seeds are run.seed and the numbers after it, the same for all points.
         replicates: u32 = 1, integer(1, 10_000);
-        /// What a sweep may use of a machine.
+        /// Resources of a machine that a sweep may use.
         budget: Budget;
         /// Which trials are given up before their last round. None: none.
         early_stop: Option<SuccessiveHalving>;
-        /// What is played with the controller that came out of each training. None: the last rounds of the training are
-        /// its score.
+        /// Evaluation of the controller that each training produced. None: the last rounds of the training are its score.
         evaluation: Option<Evaluation>;
         /// How the points are compared once all of them are played. None: `compare` does.
         judge: Option<Judge>;
@@ -62,7 +61,7 @@ record! {
     pub struct NamedPoint {
         /// Names them in tables and for the judge.
         name: String, POINT_NAME;
-        /// What the point sets; nothing: the scenario as it is.
+        /// Fields that the point sets; empty: the scenario as it is.
         set: Vec<Setting>;
     }
 }
@@ -72,7 +71,7 @@ record! {
     pub struct Axis {
         /// Dotted path, e.g. "policy.controller".
         path: String;
-        /// What it may be.
+        /// Values of the axis.
         values: AxisValues;
     }
 }
@@ -123,7 +122,7 @@ choice! {
 }
 
 section! {
-    /// What a sweep may use of a machine.
+    /// Resources of a machine that a sweep may use.
     #[derive(Copy, Eq)]
     pub struct Budget {
         /// Trials that are played at once on one machine.
@@ -182,7 +181,7 @@ choice! {
 section! {
     /// How points are compared; all of it is declared before anything is seen.
     pub struct Judge {
-        /// What decides. Rewards are on scales of their own and never compared.
+        /// Metric that decides. Rewards have scales of their own and are never compared.
         metric: Metric = Metric::TestAccuracy;
         /// The point that every other one is compared with. None: all pairs.
         control: Option<String>;

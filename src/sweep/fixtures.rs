@@ -1,4 +1,4 @@
-//! What the tests of sweeps share: folders, and trials that are not run.
+//! Fixtures of the tests of sweeps: folders, and trials that are not run.
 
 use tempfile::TempDir;
 

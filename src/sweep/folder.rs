@@ -186,7 +186,7 @@ impl SweepFolder {
         self.trials().join(id)
     }
 
-    /// What the processes of a trial have printed.
+    /// Printed output of a trial's processes.
     pub fn log(&self, id: &str) -> PathBuf {
         self.0.join("logs").join(id).with_extension("log")
     }

@@ -16,7 +16,7 @@ const SLURM_SCRIPT: &str = "slurm.sh";
 const ROUNDS: (&str, &str) = ("rounds.py", include_str!("drivers/rounds.py"));
 /// Largest job array that Slurm allows by default (`MaxArraySize`, 1001, is one more).
 const MOST_TASKS: usize = 1000;
-/// What a worker needs beside its trials.
+/// Memory of a worker apart from its trials.
 const WORKER_MIB: u64 = 256;
 
 /// An engine that starts workers.
@@ -35,7 +35,7 @@ pub enum Cluster {
 pub struct Launch<'a> {
     /// Where it is played.
     pub folder: &'a SweepFolder,
-    /// What is played.
+    /// Trials to play.
     pub plan: &'a Plan,
     /// This program, by the path that all machines find it under.
     pub program: PathBuf,

@@ -15,7 +15,7 @@ use super::process::Worker;
 use crate::checkpoint::CheckpointId;
 use crate::health::{AtPath, FileError};
 
-/// What a lease says.
+/// Content of a lease.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeaseContent {
     /// Who plays.
@@ -85,11 +85,11 @@ pub struct Lease<'a> {
     id: String,
     /// Which attempt at the trial this is, from 1.
     pub attempt: u32,
-    /// What it says.
+    /// Its content.
     pub content: LeaseContent,
 }
 
-/// What the lease files say of a trial.
+/// Holder of a trial, by its lease files.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Holder {
     /// No worker has begun it.
@@ -109,7 +109,7 @@ pub struct Leases<'a> {
 }
 
 impl<'a> Leases<'a> {
-    /// Reads which there are. `expiry`: without a sign of life for so long a worker counts as gone. `now` is the folder's
+    /// Reads which there are. `expiry`: a worker without a sign of life for this long counts as gone. `now` is the folder's
     /// [time](Place::now); for those who only look, and write nothing, it is this machine's.
     ///
     /// # Errors

@@ -262,7 +262,7 @@ pub fn write_rung(place: &dyn Place, id: &str, rung: usize, score: f64) -> Resul
     write_json(place, &rung_name(id, rung), &BTreeMap::from([(SCORE, Num(score))]))
 }
 
-/// What a trial was scored at a rung.
+/// Score of a trial at a rung.
 ///
 /// # Errors
 /// A file that cannot be read, or has no score.

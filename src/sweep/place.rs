@@ -25,7 +25,7 @@ pub enum Shelf {
 pub trait Place: Sync {
     /// Where a file is, for messages.
     fn path_of(&self, shelf: Shelf, name: &str) -> PathBuf;
-    /// What the file system takes for now: clocks of machines are not compared.
+    /// The file system's own time: clocks of machines are not compared.
     fn now(&self) -> Result<SystemTime, FileError>;
     /// All names on a shelf; another machine may see them later.
     fn names(&self, shelf: Shelf) -> Result<BTreeSet<String>, FileError>;

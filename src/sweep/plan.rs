@@ -1,5 +1,5 @@
-//! What a sweep plays: a list of trials that follows from the sweep file and its scenario alone, checked whole before
-//! anything runs.
+//! Plan of a sweep: a list of trials that follows from the sweep file and its scenario alone, checked whole before anything
+//! runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -66,7 +66,7 @@ pub struct Trial {
     /// Name of the point, where the sweep names its points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What tells it from the others; the seed aside.
+    /// Settings that tell it from the others; the seed aside.
     pub settings: Vec<Setting>,
     /// All that the scenario is overridden with, the seed among it.
     pub overrides: Vec<Setting>,
@@ -90,7 +90,7 @@ impl Trial {
 /// A plan with the texts that it was made from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
-    /// What is played.
+    /// Trials to play.
     pub plan: Plan,
     /// The sweep file, verbatim.
     pub text: String,
@@ -102,7 +102,7 @@ pub struct Planned {
     pub env_steps: u64,
 }
 
-/// A trial, and what it takes of a machine.
+/// A trial, and its share of a machine.
 struct Resolved {
     trial: Trial,
     gpus: usize,
@@ -112,10 +112,10 @@ struct Resolved {
 /// Why a sweep cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// What is wrong with the sweep file or the scenario, or cannot be read of them.
+    /// Problems with the sweep file or the scenario, or a file that cannot be read.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// What is wrong with single trials.
+    /// Problems with single trials.
     #[error("{0}")]
     Trials(String),
 }
@@ -181,12 +181,12 @@ pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pl
     })
 }
 
-/// What all trials begin from.
+/// Starting point of all trials.
 struct Base<'a> {
     /// How messages name the scenario.
     label: String,
     scenario: ScenarioFile,
-    /// What all of them set.
+    /// Overrides that all of them share.
     shared: Vec<Override>,
     /// Where none of them says anything else.
     seed: u64,
@@ -260,7 +260,7 @@ fn check_budget(prepared: &Prepared, limit_mib: Option<u64>, together: usize) ->
     })
 }
 
-/// What no single value can know.
+/// Checks across values of the sweep file.
 fn check_sweep(sweep: &SweepFile) -> Findings {
     let mut findings = Findings::new();
     let set = sweep.set.iter().enumerate();
@@ -289,7 +289,7 @@ fn check_sweep(sweep: &SweepFile) -> Findings {
     findings
 }
 
-/// What a judge asks of the sweep.
+/// Checks what a judge requires of the sweep.
 fn check_judge(sweep: &SweepFile, points: &[Point]) -> Findings {
     let mut findings = Findings::new();
     let Some(judge) = &sweep.judge else {
@@ -320,7 +320,7 @@ fn check_judge(sweep: &SweepFile, points: &[Point]) -> Findings {
     findings
 }
 
-/// What a judge requires of every trial: equal budgets for all results.
+/// Checks what a judge requires of every trial: equal budgets for all results.
 fn check_judged(prepared: &Prepared, judge: &Judge) -> Result<(), String> {
     let Loaded { scenario, task, .. } = &prepared.loaded;
     let run = &scenario.run;
@@ -363,7 +363,7 @@ fn sound<T>(trials: Vec<Result<T, Vec<String>>>) -> Result<Vec<T>, PlanError> {
     Err(PlanError::Trials(lines.join("\n\n")))
 }
 
-/// What is wrong with a trial, one text a problem.
+/// Problems with a trial, one text a problem.
 fn problems_of(error: SetupError) -> Vec<String> {
     let SetupError::Scenario(report) = error else {
         return vec![error.to_string()];
@@ -399,12 +399,12 @@ fn repetitions(trials: &[Trial], points: &[Point]) -> String {
 }
 
 impl Plan {
-    /// Without a sign of life for so long a worker counts as gone.
+    /// Time without a sign of life after which a worker counts as gone.
     pub fn lease(&self) -> Duration {
         Duration::from_secs(self.sweep.budget.lease_s)
     }
 
-    /// What playing `other` instead of this plan would change, in lines; empty if nothing.
+    /// Changes if `other` is played instead of this plan, in lines; empty if none.
     pub fn difference(&self, other: &Self) -> Vec<String> {
         let mut lines = Vec::new();
         let describe = |plan: &Self| -> BTreeMap<String, String> {

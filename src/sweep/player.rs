@@ -22,16 +22,16 @@ use crate::telemetry::ReadError;
 pub(super) const MOST_MISPLACED: u32 = 10;
 /// Between two looks at a process that is awaited.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The end of a process whose worker was killed is awaited for so long.
+/// Longest wait for the end of a process whose worker was killed.
 const ORPHANS: Duration = Duration::from_secs(30);
 
-/// What a worker fails with; a trial that fails is none of it.
+/// Errors of a worker; a failed trial is none of them.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
     /// A file of the sweep.
     #[error("the sweep's folder: {0}")]
     Folder(#[from] FileError),
-    /// What a trial has told cannot be read.
+    /// Events of a trial that cannot be read.
     #[error("a trial's events: {0}")]
     Events(#[from] ReadError),
     /// No trial can be played where the sweep is; none of them has failed.
@@ -46,13 +46,13 @@ pub trait Player: Sync {
     /// Plays a segment of a trial, for as long as the lease can be renewed.
     ///
     /// # Errors
-    /// What is left of the trial, or the lease, cannot be read or written.
+    /// A file of the trial, or the lease, that cannot be read or written.
     fn play(&self, trial: &Trial, segment: TrialSegment, lease: &mut Lease) -> Result<Attempt, WorkError>;
 
     /// The newest checkpoint of a trial, if one can be read.
     fn newest_checkpoint(&self, trial: &Trial) -> Option<CheckpointId>;
 
-    /// The result of what has been played of a trial.
+    /// The result of the played part of a trial.
     ///
     /// # Errors
     /// Its events cannot be read.
@@ -69,7 +69,7 @@ pub struct Processes<'a> {
     pub threads: usize,
     /// This program.
     pub program: &'a Path,
-    /// Ends what is played.
+    /// Ends the played trials.
     pub stop: &'a StopSignal,
 }
 
@@ -153,7 +153,7 @@ fn unplanned(directory: &Path, trial: &Trial) -> Result<Option<String>, FileErro
 }
 
 impl Evaluation {
-    /// What evaluates the run at `directory` and writes the outcome to `place`.
+    /// Arguments of the process that evaluates the run at `directory` and writes the outcome to `place`.
     fn arguments(&self, directory: &Path, place: &Path, threads: usize) -> Vec<String> {
         let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
         let mode = match self.mode {

@@ -11,7 +11,7 @@ use crate::schema::Written;
 /// A sweep with more trainings than this is taken for a mistake.
 const MOST_TRAININGS: u128 = 1_000_000;
 
-/// What is wrong with a sweep file, by path.
+/// Problems of a sweep file, by path.
 pub(super) type Findings = Vec<(String, String)>;
 
 /// The settings of a point, each with the place in the sweep file that it comes from.

@@ -40,7 +40,7 @@ pub struct SweepState<'a> {
     place: &'a dyn Place,
     /// Who plays what.
     pub leases: Leases<'a>,
-    /// What has ended.
+    /// Results of ended trials.
     pub results: Results,
     /// By rung, the points that continue after it, as far as that is decided.
     decided: Vec<Vec<usize>>,

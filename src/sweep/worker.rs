@@ -57,7 +57,7 @@ impl std::str::FromStr for Shard {
 /// How a worker works.
 #[derive(Clone, Debug)]
 pub struct WorkOptions {
-    /// What it begins with; when nothing of that is left it helps with the rest.
+    /// Trials that it begins with; when none of them is left it helps with the rest.
     pub shard: Shard,
     /// Only this trial.
     pub only: Option<String>,
@@ -147,8 +147,8 @@ fn order<'a>(plan: &'a Plan, options: &WorkOptions) -> Vec<&'a Trial> {
     order.into_iter().map(|(_, trial)| trial).collect()
 }
 
-/// What was seen of the folder at once: the threads of a worker go through it together, each trial once. What others have
-/// done since does no harm, since a lease can be created only once.
+/// A view of the folder taken at once: the threads of a worker go through it together, each trial once. Later changes by others
+/// do no harm, since a lease can be created only once.
 struct Look<'a> {
     state: SweepState<'a>,
     at: Duration,
@@ -158,7 +158,7 @@ struct Look<'a> {
     have_ended: bool,
 }
 
-/// What a worker plays next: nothing for now, or nothing any more.
+/// A worker's next task: none for now, or none any more.
 type Next<'a> = ControlFlow<(), Option<Task<'a>>>;
 
 /// A segment of a trial that this worker holds.

@@ -194,7 +194,7 @@ impl Draft<'_> {
         table.push(row).map_err(TableError::of(&table.path))
     }
 
-    /// What an event says of seeds: a row each of a step; at the end of a round all that it had.
+    /// Rows of seeds of an event: one each for a step; at the end of a round all that it had.
     fn push_seeds(&mut self, lives: &mut SeedLives, event: &Event) -> Result<(), TableError> {
         match (&event.payload, event.context()) {
             (Payload::EnvStep(step), Some(at)) => step.seeds.iter().try_for_each(|seed| {

@@ -17,7 +17,7 @@ use crate::storage;
 
 /// Rows of a group: some megabytes a table.
 const GROUP_ROWS: u64 = 4096;
-/// What files say that wrote them; a version follows.
+/// Name of the writer in files; a version follows.
 const CREATOR: &str = "simic-engine ";
 
 /// Whether a file was written by this program, of any version.

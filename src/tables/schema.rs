@@ -25,7 +25,7 @@ pub struct Column {
     pub kind: CellKind,
     /// Of its values; empty without one.
     pub unit: &'static str,
-    /// What it says.
+    /// Meaning of its values.
     pub meaning: &'static str,
     /// Names of fields, from the outermost on, with dots between them.
     pub path: String,
@@ -60,7 +60,7 @@ pub struct Table {
     pub name: &'static str,
     /// The kind of events that are its rows; `None` of one whose rows are drawn from several events, or are parts of one.
     pub event: Option<&'static str>,
-    /// What a row is.
+    /// Meaning of a row.
     pub about: &'static str,
     /// In order.
     pub columns: Vec<Column>,

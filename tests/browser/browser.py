@@ -109,7 +109,7 @@ class Browser:
         self.ask("POST", "/url", {"url": str(address)})
 
     def run(self, script, *arguments):
-        """What a script of the test returns; it runs where the page's scripts are off as well."""
+        """Result of a script of the test; it runs where the page's scripts are off as well."""
         return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def wait(self, script, *arguments, seconds=20):
@@ -170,7 +170,7 @@ class Browser:
             return None
 
     def errors(self):
-        """What the console has told of errors since it was last asked."""
+        """Errors on the console since it was last asked."""
         return [entry["message"] for entry in self.ask("POST", "/se/log", {"type": "browser"}) if entry["level"] == "SEVERE"]
 
     def requests(self):

@@ -30,7 +30,7 @@ LONG = "n" * 10_000
 
 
 def engine(*arguments, folder=None):
-    """What the program prints."""
+    """Output of the program."""
     ran = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=folder)
     if ran.returncode != 0:
         raise AssertionError(f"{arguments}: {ran.stderr}")

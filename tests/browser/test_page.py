@@ -303,7 +303,7 @@ class Sweep(unittest.TestCase):
 
 
 class WithoutScripts(unittest.TestCase):
-    """What a reader sees whose browser, or mail program, runs no scripts."""
+    """The page in a browser, or mail program, that runs no scripts."""
 
     def test_pictures_and_tables_are_there(self):
         with Browser(scripts=False) as browser:

@@ -1,4 +1,4 @@
-//! What is wrong with a run or a sweep is told with its place, and so is what it is still good for.
+//! Checks tell damage of a run or a sweep with its place, and the uses that remain.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn a_healthy_run_of_one_env_and_two_rounds_is_good_for_everything() {
     assert_eq!(found["good_for"], json!(["resume", "eval", "replay", "compare"]));
 }
 
-/// What is done to a file of a run.
+/// Damage to a file of a run.
 enum Damage {
     Delete,
     /// To this number of bytes.

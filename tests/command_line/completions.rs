@@ -1,4 +1,4 @@
-//! What a shell is told when it asks: `COMPLETE=bash`.
+//! Completions for the shell: `COMPLETE=bash`.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::program::{PROGRAM, assert_has, command, ended, folder, repository, succeeds, write};
 
-/// What may follow these words, the last of which is being typed.
+/// Words that may follow these words, the last of which is being typed.
 fn completed(at: &Path, words: &str) -> Vec<String> {
     let mut asked = command("-- simic-engine");
     asked.current_dir(at).args(words.split(' '));

@@ -1,4 +1,4 @@
-//! What is left of a run may be damaged, half written or gone: nothing is lost in silence.
+//! Remains of a run may be damaged, half written or gone: nothing is lost in silence.
 
 use std::fs;
 use std::path::Path;
@@ -73,7 +73,7 @@ fn a_resume_puts_the_checkpoints_in_order_even_where_nothing_is_left_to_play() {
     assert_eq!(last, Path::new("round-000004"));
 }
 
-/// What the other process has yet to write must not be judged: the claim is the first thing that is asked for.
+/// Data that the other process has yet to write must not be judged: the claim is the first thing that is asked for.
 #[test]
 fn a_run_that_another_process_plays_is_left_alone_before_anything_of_it_is_read() {
     let (_folder, run) = finished();

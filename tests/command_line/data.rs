@@ -40,12 +40,12 @@ fn sets() -> tempfile::TempDir {
     copy_of(&SETS)
 }
 
-/// What `data check` does with a set in a folder.
+/// Output of `data check` for a set in a folder.
 fn check(folder: &Path, set: &str) -> Output {
     engine_at(folder, &format!("data check {set}"))
 }
 
-/// What the newest run of a folder says of its data.
+/// The data as the newest run of a folder describes them.
 fn dataset(folder: &Path) -> Value {
     events(&newest(&folder.join("runs")), "run_started")[0]["data"]["dataset"].take()
 }

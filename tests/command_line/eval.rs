@@ -26,7 +26,7 @@ use crate::support::engine;
 
 const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8";
 
-/// What a line begins with that continues the blueprints of a slot.
+/// Indent of a line that continues the blueprints of a slot.
 const SLOT_CONTINUED: &str = "        ";
 
 /// A run of two rounds, with the policy that they trained.

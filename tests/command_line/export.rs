@@ -26,7 +26,7 @@ fn run() -> tempfile::TempDir {
     copy_of(&RUN)
 }
 
-/// What is said of an export that is refused.
+/// Message on an export that is refused.
 fn refusal(folder: &Path, line: &str) -> String {
     refused(&engine_at(folder, &format!("export {line}")))
 }

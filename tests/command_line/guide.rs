@@ -1,7 +1,7 @@
 //! README and guide as a reader follows them: every command runs, every scenario is valid, every link leads to something that is
 //! there. Rust in them is compiled and run as documentation tests (the end of `src/lib.rs`).
 //!
-//! What happens to a block is said by the words behind its backticks:
+//! The words behind a block's backticks say how it is tested:
 //!
 //! | block | what is done with it |
 //! | --- | --- |
@@ -213,7 +213,7 @@ fn links(prose: &[String]) -> Vec<String> {
     targets.filter(|target| !target.contains("://")).collect()
 }
 
-/// What a heading is linked by.
+/// Anchors of the headings.
 fn anchors(page: &str) -> Vec<String> {
     let headings = parts(page).1.into_iter().filter(|line| line.starts_with('#'));
     let anchor = |heading: String| -> String {

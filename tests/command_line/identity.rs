@@ -141,7 +141,7 @@ fn a_scenario_that_has_moved_is_told_from_a_file_that_is_missing() {
     assert_has(&moved, &[&told]);
 }
 
-/// What the hint says of a run that ended before its first checkpoint.
+/// The hint for a run that ended before its first checkpoint.
 #[test]
 fn a_run_s_own_copy_of_its_scenario_can_be_run_from_anywhere() {
     let folder = folder();

@@ -55,7 +55,7 @@ impl Place {
         id.expect("it is planned").to_owned()
     }
 
-    /// What the envs of a trial measured in their first step.
+    /// Measurements of a trial's envs in their first step.
     fn first_step(&self, name: &str, replicate: u64) -> Vec<Value> {
         let run = self.sweep().join("trials").join(self.trial(name, replicate));
         let steps = events(&run, "env_step").into_iter().filter(|step| step["step"] == 1);

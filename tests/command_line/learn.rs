@@ -54,7 +54,7 @@ fn place() -> tempfile::TempDir {
     copy_of(&PLACE)
 }
 
-/// What the updates of a run say under these names.
+/// Values under these names in the updates of a run.
 fn updates_of<const N: usize>(run: &Path, names: [&str; N]) -> Vec<[f64; N]> {
     let number = |event: &Value, name: &str| event["data"][name].as_f64().unwrap_or(f64::NAN);
     let updates = events(run, "learner_update").into_iter();

@@ -1,4 +1,4 @@
-//! What a dry run says of memory, held against what the run then takes.
+//! Memory as a dry run estimates it, held against the memory that the run takes.
 #![cfg(target_os = "linux")]
 
 use crate::program::{command, engine_at, folder, json, peak_memory, succeeds, write};

@@ -18,7 +18,7 @@ use simic_engine::prelude::Extension;
 
 use crate::support::{latest, lines};
 
-/// What of the tests' own environment would change what the program does.
+/// Variables of the tests' own environment that would change the program's behaviour.
 #[rustfmt::skip]
 pub const HEEDED: [&str; 5] = ["COMPLETE", "SIMIC_ENGINE_AMP", "SIMIC_ENGINE_DATA", "SIMIC_ENGINE_RUNS", "RUST_LOG"];
 
@@ -46,7 +46,7 @@ pub fn repository() -> &'static Path {
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_simic-engine");
 
-/// What these tests have done: a command in this process, or a process.
+/// A command in this process, or a process, that these tests run.
 pub trait Ends {
     /// Output and exit code.
     fn end(&mut self) -> Output;
@@ -89,14 +89,14 @@ impl Call {
         self
     }
 
-    /// What it reads on standard input.
+    /// Its standard input.
     pub fn input(&mut self, input: &[u8]) -> &mut Self {
         self.input = input.into();
         self
     }
 }
 
-/// What is written to it.
+/// Bytes that are written to it.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -280,7 +280,7 @@ pub fn write(file: &Path, content: impl AsRef<[u8]>) {
     written.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }
 
-/// What is in a folder, in order.
+/// Names in a folder, in order.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
@@ -311,7 +311,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What `play` leaves in a folder, kept in memory as an archive: many tests begin with what was played once.
+/// Content of a folder after `play`, kept in memory as an archive: many tests begin with a run that was played once.
 pub fn played(play: impl FnOnce(&Path)) -> Vec<u8> {
     let folder = folder();
     play(folder.path());
@@ -352,7 +352,7 @@ pub fn events(run: &Path, kind: &str) -> Vec<Value> {
     events
 }
 
-/// What of a run's events must come again.
+/// Events of a run that must be the same again.
 pub fn reproducible_events(run: &Path) -> Vec<Value> {
     lines(run).iter().filter_map(strip_volatile).collect()
 }

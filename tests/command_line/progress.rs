@@ -1,4 +1,4 @@
-//! What is seen of a run while it plays: where it is recorded, then a line a round.
+//! Display of a run while it plays: where it is recorded, then a line a round.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::program::{ends_with, engine, folder, succeeds};
 use crate::resume::{RULES, finished, write_scenario};
 use crate::support::latest;
 
-/// What two short rounds by rules, recorded in `out`, say on standard error.
+/// Lines on standard error of two short rounds by rules, recorded in `out`.
 fn lines_of_run(out: &Path, asked: &str) -> Vec<String> {
     let scenario = write_scenario(out.parent().expect("a folder"), RULES, 2);
     let [scenario, out] = [&scenario, out].map(Path::display);

@@ -1,4 +1,4 @@
-//! What stops a run, what `resume` takes and refuses, and what it says.
+//! Stops of a run, runs that `resume` takes or refuses, and its messages.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -92,7 +92,7 @@ pub fn wait_for_round(out: &Path, round: u32) -> PathBuf {
     newest(out)
 }
 
-/// What a run has noted.
+/// Notes of a run.
 pub fn notes(run: &Path) -> Vec<Value> {
     let notes = events(run, "note");
     notes.iter().map(|note| note["data"]["text"].clone()).collect()

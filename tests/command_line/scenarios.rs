@@ -29,7 +29,7 @@ fn the_scenario_of_the_readme_is_valid() {
     assert_has(&valid, &[told]);
 }
 
-/// What a command prints of each of these words.
+/// Output of a command for each of these words.
 fn printed(command: &str, words: &str) -> String {
     let text = |word| succeeds(&engine(&format!("{command} {word}")));
     words.split(' ').map(text).collect::<Vec<_>>().join("\n")

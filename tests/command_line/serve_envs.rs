@@ -36,7 +36,7 @@ struct Served {
     _folder: tempfile::TempDir,
 }
 
-/// What the program answers.
+/// An answer of the program.
 #[derive(Debug, PartialEq)]
 struct Answer {
     header: Value,
@@ -56,7 +56,7 @@ impl Answer {
         (0..row.len()).filter(|&action| row[action] == 1).collect()
     }
 
-    /// What it complains of.
+    /// Its error message.
     fn error(&self, is_fatal: bool) -> &str {
         assert_eq!(self.header["kind"], "error", "{:?}", self.header);
         assert_eq!(self.header["fatal"], is_fatal, "{:?}", self.header);
@@ -151,7 +151,7 @@ impl Served {
     }
 }
 
-/// What an engine by itself did, all envs in order.
+/// Course of an engine by itself, all envs in order.
 #[derive(Default)]
 struct Diary {
     /// Orders and rewards.

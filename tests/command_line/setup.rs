@@ -45,7 +45,7 @@ fn a_libtorch_of_the_user_s_own_needs_no_mark_of_ours() {
     assert_eq!(set_up(folder().path(), "opt"), Some(0));
 }
 
-/// What is said where CUDA is wanted, `nvidia-smi` does this and pip cannot install; whether it was begun.
+/// Messages where CUDA is wanted, `nvidia-smi` does this and pip cannot install; `begins` says whether it was begun.
 fn set_up_beside(nvidia_smi: &str, begins: bool) -> String {
     let root = folder();
     write_program(&root.path().join("bin/nvidia-smi"), nvidia_smi);
@@ -91,7 +91,7 @@ fn gpu_check(script: &Path, root: &Path, arguments: &str) -> Output {
     bash.env("BUILT", root.join("built")).output().expect("bash is there")
 }
 
-/// What is collected in a folder with what a build would have left, and a `strip` that copies.
+/// Output of collecting a folder with the results of a build, and a `strip` that copies.
 fn collected(root: &Path, cargo: &str, program: &str) -> Output {
     write(&root.join("torch/version.py"), "__version__ = '2.11.0+cu130'\n");
     write_program(&root.join("bin/cargo"), cargo);

@@ -1,4 +1,4 @@
-//! What a newcomer types, and what is said to a slip of it.
+//! A newcomer's commands, and the messages on their slips.
 
 use std::process::Output;
 

@@ -13,7 +13,7 @@ use crate::program::{HEEDED, PROGRAM, copy_of, engine_at, folder, played, refuse
 
 const RUN: &str = "rounds: 2, n_envs: 2, max_steps: 8, seed: 7, keep: none";
 
-/// What is on a screen.
+/// Content of a screen.
 struct Screen {
     parser: Parser,
     was_alternate: bool,

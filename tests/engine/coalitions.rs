@@ -1,4 +1,4 @@
-//! What is measured of many seeds, and when; ten slots from the policy to a resumed run.
+//! Measurements of many seeds, and their times; ten slots from the policy to a resumed run.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn scenario(preset: &str, (standing, blueprint): (usize, &str), attribution: &st
 
 const ONE_ENV: &str = r#"run: (rounds: 1, n_envs: 1), policy: (controller: "wait")"#;
 
-/// What a run measures, step by step.
+/// Measurements of a run, step by step.
 fn matrices(text: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     told(&directory(&play(text, folder.path(), NOTHING)), "counterfactual_matrix")
@@ -59,7 +59,7 @@ fn shapley_values_of_ten_seeds_are_sampled_at_every_step_and_add_up() {
     }
 }
 
-/// What the first seed was worth, step by step.
+/// Contributions of the first seed, step by step.
 type Tracks = Vec<ContributionTrack>;
 
 fn note(envs: Query<&SeedSlots>, mut notes: ResMut<Notes<Tracks>>) {
@@ -103,7 +103,7 @@ fn seeds_that_do_not_change_are_measured_at_the_first_and_the_last_step_and_thei
     assert!((seen[3].velocity - 0.3 * change / 3.0).abs() < 1e-9, "{seen:?}");
 }
 
-/// What a resumed run of ten slots does equals what an uninterrupted one does: policy, masks, observations, plans.
+/// A resumed run of ten slots equals an uninterrupted one: policy, masks, observations, plans.
 #[test]
 #[ignore = "long tier"]
 fn ten_slots_go_through_policy_plans_and_a_resumed_run() {

@@ -7,7 +7,7 @@ use simic_engine::prelude::*;
 use crate::recorded::catalog;
 
 section! {
-    /// What may be set of the shades.
+    /// Settings of the shades.
     pub struct Shades {
         /// Added to every pixel.
         #[unit = "levels"]

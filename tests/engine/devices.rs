@@ -8,7 +8,7 @@ use crate::training_loop::support::{
     MINIMAL, Notes, advance, germinate, host_bits, noted, scenario, schedule, seed_bits,
 };
 
-/// What an env has come to after a step: bits of its losses and of the scale of its loss, weights of host and seeds.
+/// State of an env after a step: bits of its losses and of the scale of its loss, weights of host and seeds.
 #[derive(PartialEq)]
 struct Reached {
     losses: [u64; 2],

@@ -110,7 +110,7 @@ fn a_policy_whose_output_is_no_number_is_named_with_env_and_head() {
     assert_eq!((at.env, at.step), (0, 3));
 }
 
-/// What libtorch says when memory is short becomes an error that says what helps.
+/// libtorch's message on short memory becomes an error that names the remedy.
 #[test]
 fn an_env_without_memory_is_named_with_what_helps() {
     fn extend(app: &mut App) {

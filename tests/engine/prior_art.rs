@@ -12,7 +12,7 @@ use simic_engine::prelude::*;
 use crate::recorded::{catalog, load};
 
 section! {
-    /// What may be set of the parts of this test.
+    /// Settings of the parts of this test.
     pub struct Width {
         /// How wide it is.
         width: u32 = 4, integer(1, 64);

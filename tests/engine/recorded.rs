@@ -14,7 +14,7 @@ use simic_engine::prelude::*;
 use crate::support::{builder, lines};
 use crate::training_loop::support::values;
 
-/// What a schedule lists that takes one seed from its germination in the first slot to its commit in step 18.
+/// Entries of a schedule that takes one seed from its germination in the first slot to its commit in step 18.
 pub const ONE_SEED: &str = r#"entries: [
     (step: 1, command: germinate(slot: "r0c0", blueprint: "norm", style: "sigmoid_add", tempo: "standard", target: "full")),
     (step: 2, command: advance(slot: "r0c0")),
@@ -74,7 +74,7 @@ pub fn resumed(run: &Path, from: CheckpointName, extend: fn(&mut App), threads: 
 /// Bits of the last losses in training and validation, and the host's tensors, one entry an env.
 pub type State = Vec<([u64; 2], Vec<f32>)>;
 
-/// What the run has come to.
+/// State of the run.
 pub fn state(engine: &mut Engine) -> State {
     let mut envs = engine
         .world_mut()
@@ -96,10 +96,10 @@ pub fn catalog(extend: fn(&mut App)) -> Catalog {
 /// The names that the program knows.
 pub static CATALOG: LazyLock<Catalog> = LazyLock::new(|| catalog(|app| _ = app.add_plugins(PriorArtPlugin)));
 
-/// What becomes of a scenario, or all that is wrong with it.
+/// A loaded scenario, or all of its problems.
 ///
 /// # Errors
-/// What is wrong.
+/// Its problems.
 pub fn load(label: &str, text: &str, overrides: &[Override], catalog: &Catalog) -> Result<Loaded, Report> {
     let input = Input { label, text, overrides };
     scenario::load(&input, catalog)

@@ -163,7 +163,7 @@ fn free_memory_decides_where_data_are_unless_the_scenario_does() {
     assert!(reason.ends_with(expected), "{reason}");
 }
 
-/// What fails before the run is over.
+/// The failure that ends the run.
 fn failure(mut engine: Engine) -> Failure {
     engine.run().expect_err("something fails").failure
 }

@@ -1,4 +1,4 @@
-//! What the proof was run with: its scenario and its sweeps resolve to the committed values, even if defaults have changed.
+//! The proof's scenario and its sweeps resolve to the committed values, even if defaults have changed.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What reaches the learner: a step that was rolled back leaves no trace in it.
+//! Rollouts that reach the learner: a step that was rolled back leaves no trace in them.
 
 use simic_engine::internals::controller::{ActiveController, Chosen, Observation};
 use simic_engine::internals::learner::{LastUpdate, PolicyLearner};
@@ -26,7 +26,7 @@ fn scenario(rounds: u32, faults: &str) -> String {
     )
 }
 
-/// What was seen of a run.
+/// Observations of a run.
 #[derive(Resource, Default)]
 struct Seen {
     /// Env, step and what it chose.

@@ -1,4 +1,4 @@
-//! What telemetry must never do, and what can be rebuilt from it alone.
+//! Limits of telemetry: what it must never do, and what can be rebuilt from it alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

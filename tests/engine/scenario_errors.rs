@@ -1,4 +1,4 @@
-//! What a user reads who made mistakes in a scenario: every problem at once, with its place and what would be right.
+//! Messages on mistakes in a scenario: every problem at once, with its place and what would be right.
 
 use simic_engine::internals::scenario::Override;
 
@@ -198,7 +198,7 @@ fn an_action_space_has_to_leave_something() {
     ));
 }
 
-/// What controllers and networks rely on and do not look at again, among others.
+/// Conditions that controllers and networks rely on and do not check again, among others.
 #[test]
 fn what_cannot_be_played_is_refused_and_what_trains_nothing_is_warned_about() {
     // Three pools leave the last block of 8 x 8 pixels 2 x 2; one more block and pool would see 1 x 1.

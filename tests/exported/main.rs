@@ -170,8 +170,8 @@ fn the_engine_computes_what_pytorch_has_computed() {
     }
 }
 
-/// What PyTorch has computed, it has computed from the sources as they are now. One network's is there to read, of the others
-/// the hash.
+/// Checks that PyTorch's results were computed from the sources as they are now. One network's source is there to read, of the
+/// others the hash.
 fn assert_committed(folder: &Path, name: &str, files: &[(&'static str, Vec<u8>)]) {
     let (_, source) = files.iter().find(|(file, _)| *file == name).expect("there");
     let text = String::from_utf8_lossy(source);

@@ -21,9 +21,9 @@ const SHORT: Duration = Duration::from_millis(400);
 /// Between two looks at the clock.
 const CASES: u32 = 8;
 const LONGEST_SHRINKING: Duration = Duration::from_secs(60);
-/// No reader of such small files takes so long, however busy the machine is.
+/// Longer than any reader of such small files takes, however busy the machine is.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
-/// What a reader may take beside its file: buffers, decoders' tables, messages, a count for each of 65 536 classes.
+/// Memory that a reader may take beside its file: buffers, decoders' tables, messages, a count for each of 65 536 classes.
 const ROOM: usize = 32 << 20;
 /// And for each byte of it: trees of small values, pixels that were packed.
 const ROOM_PER_BYTE: usize = 1 << 10;
@@ -85,7 +85,7 @@ fn watch(input: String) -> Sender<Infallible> {
     alive
 }
 
-/// What `read` makes of files of `bytes` bytes together. Memory is counted on this thread, where readers allocate.
+/// Result of `read` on files of `bytes` bytes together. Memory is counted on this thread, where readers allocate.
 pub fn in_bounds<T>(bytes: usize, read: impl FnOnce() -> T) -> Result<T, TestCaseError> {
     let mut outcome = None;
     // A panic must not pass through the measurement, which would never end.

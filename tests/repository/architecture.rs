@@ -177,7 +177,7 @@ impl Visit<'_> for Module {
         self.take_use(&item.tree, Vec::new());
     }
 
-    /// What stands in a macro is not parsed: its words may be served by globs, its paths by `crate::`.
+    /// Code in a macro is not parsed: its words may be served by globs, its paths by `crate::`.
     fn visit_macro(&mut self, call: &syn::Macro) {
         let text = call.tokens.to_string().replace("\\\"", "");
         let code: Vec<&str> = text.split('"').step_by(2).collect();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What ends in `%` before the first word behind it, as a number.
+/// The number that ends in `%` before the first word behind it.
 fn percent(line: &str) -> f64 {
     let before = line.split('%').next().unwrap_or_default();
     let number = before.split_whitespace().last().and_then(|word| word.parse().ok());

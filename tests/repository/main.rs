@@ -1,4 +1,4 @@
-//! What holds of the repository as a whole: the order of its modules, its words, pages that are generated, its examples.
+//! Properties of the repository as a whole: the order of its modules, its words, pages that are generated, its examples.
 
 mod architecture;
 mod examples;

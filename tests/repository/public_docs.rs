@@ -1,5 +1,5 @@
-//! What a tensor of the public interface is, is said where it stands: shape, kind and device, as in
-//! "`[batch, channels, height, width]`, f32, on the env's device". Looked at are fields of structs that `prelude` and `extend` name.
+//! Tensors of the public interface are documented where they stand: shape, kind and device, as in "`[batch, channels, height,
+//! width]`, f32, on the env's device". Checked are fields of structs that `prelude` and `extend` name.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn tensor(code: &str) -> Option<&str> {
     is_field.then_some(name)
 }
 
-/// What the documentation of a tensor does not say.
+/// Properties of a tensor that its documentation leaves out.
 fn missing(docs: &str) -> Vec<&'static str> {
     // A list in brackets between backticks, as in `f32 [N, D]`.
     let mut code = docs.split('`').skip(1).step_by(2);

@@ -59,7 +59,7 @@ type Explain = dyn Fn(&str) -> Result<Explanation, UnknownField>;
 /// One declaration: what is said of each path in it, and its defaults.
 struct Declaration {
     explain: Box<Explain>,
-    /// What was explained: each explanation computes all defaults, once for itself and for each field below.
+    /// Explanations so far: each computes all defaults, once for itself and for each field below.
     explained: RefCell<BTreeMap<String, Explanation>>,
     defaults: BTreeMap<String, String>,
 }
@@ -86,7 +86,7 @@ impl Declaration {
         told.clone()
     }
 
-    /// What the field is where it is not written; `None` where that is told nowhere.
+    /// The default of a field; `None` where none is told.
     fn default_of(&self, path: &str, field: &Field) -> Option<String> {
         // Of a section none is told.
         let told = (!is_section(&field.kind)).then(|| self.explain(path).default).flatten();
@@ -244,7 +244,7 @@ impl Page {
         }
     }
 
-    /// What may stand at `place`; a section or a choice that has no table yet is noted.
+    /// Values that may stand at `place`; a section or a choice that has no table yet is noted.
     fn valid(
         &mut self,
         place: &str,

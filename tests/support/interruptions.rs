@@ -1,4 +1,4 @@
-//! What both halves of the matrix of interruptions share: what the commit draws, and what is left on disk.
+//! Shared by both halves of the matrix of interruptions: the commit's draws, and the files left on disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the tests share: engines of a scenario text, and what is left of a recorded run.
+//! Helpers shared by the tests: engines of a scenario text, and the remains of a recorded run.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use simic_engine::extend::EngineBuilder;
 use simic_engine::internals::inspect::{DiffKind, Difference, Extent, diff};
 use simic_engine::prelude::*;
 
-/// What engines are made with: on the device that `SIMIC_ENGINE_TEST_DEVICE` names, with the same bits every time.
+/// A builder of engines: on the device that `SIMIC_ENGINE_TEST_DEVICE` names, with the same bits every time.
 pub fn builder() -> EngineBuilder {
     let builder = Engine::builder();
     match std::env::var("SIMIC_ENGINE_TEST_DEVICE") {

@@ -42,7 +42,7 @@ pub struct EvalOptions {
     /// Episodes of each controller under each seed, rounded up to whole rounds [default: 2 for every env].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub episodes: Option<u32>,
-    /// What to compare the policy with, or none [default: heuristic,random,wait,blind]: a controller; blind: its usual decisions
+    /// Opponents of the policy, or none [default: heuristic,random,wait,blind]: a controller; blind: its usual decisions
     /// without looking; widened: a wider host; from_scratch: the grown networks; schedules: the best of many.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub against: Option<Vec<String>>,
@@ -77,7 +77,7 @@ pub struct CompareOptions {
     /// Field of the scenario that tells methods apart; may be given often [default: all that differ, but seeds].
     #[arg(long = "by", value_name = "PATH")]
     pub by: Vec<String>,
-    /// What is compared; --list-metrics explains them.
+    /// Metric to compare; --list-metrics explains them.
     #[arg(long, value_enum, default_value = "accuracy_minus_rent", hide_possible_values = true)]
     pub metric: Metric,
     /// Say which metrics there are, and stop.

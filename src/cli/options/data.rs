@@ -72,7 +72,7 @@ impl CheckOptions {
     }
 }
 
-/// What --format names.
+/// Values of --format.
 const FORMATS: [(&str, Format); 9] = [
     ("cifar10", Format::Cifar10),
     ("cifar100", Format::Cifar100),

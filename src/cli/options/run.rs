@@ -38,7 +38,7 @@ Examples:
 simic_engine.VectorEnv, of the Python package, is such a program: it starts this command itself.
 docs/reference/serve_envs.md says what the frames are. Exit code 143: standard input was closed.";
 
-/// What --progress names.
+/// Values of --progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProgressStyle {
     /// Bars on a terminal, plain lines elsewhere.

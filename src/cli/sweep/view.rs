@@ -1,4 +1,4 @@
-//! What is seen of a sweep while it is played.
+//! Display of a sweep while it is played.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,12 +14,12 @@ use crate::files::counted;
 use crate::report::{end_text, short_id};
 use crate::sweep::{Plan, Results, SweepFolder, Trial, TrialState, WorkerEvent};
 
-/// Lines of what has happened, and on a terminal what is happening below them.
+/// Lines of past events, and on a terminal the current ones below them.
 pub(super) struct View<'a> {
     plan: &'a Plan,
     terminal: &'a Terminal,
     total: ProgressBar,
-    /// Lines of what is played.
+    /// Lines of the trials in play.
     trials: ProgressBar,
     playing: Mutex<Vec<&'a Trial>>,
 }
@@ -84,7 +84,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Draws what is being played, until nothing is.
+    /// Draws the trials in play, until there are none.
     pub fn follow(&self, folder: &SweepFolder, is_over: &AtomicBool) {
         if !self.terminal.is_drawn() {
             return;

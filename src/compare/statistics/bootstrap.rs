@@ -48,7 +48,7 @@ pub enum Design {
 pub struct Bootstrap<D> {
     /// At least 1.
     pub resamples: usize,
-    /// What gives the indices that are drawn. Where there is one thing only to be drawn, nothing is asked for.
+    /// Source of the drawn indices. Where there is only one thing to draw, it is not asked.
     pub source: D,
 }
 

@@ -19,7 +19,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What one trained policy did.
+/// Scores of one trained policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Training {
     /// Values of the episodes of each evaluation seed. Seeds may differ in their number of episodes; one without any is
@@ -79,7 +79,7 @@ fn pick(source: &mut impl Draw, count: usize) -> usize {
 /// Places of drawn episodes: the seed, and the episode of that seed.
 type Hosts = Vec<(usize, usize)>;
 
-/// What a resample has drawn; kept from one to the next so that drawing allocates nothing.
+/// Draws of a resample; kept from one to the next so that drawing allocates nothing.
 #[derive(Default)]
 pub(super) struct Drawn {
     /// Places of trainings, task by task.

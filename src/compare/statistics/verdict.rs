@@ -1,4 +1,4 @@
-//! What may be said of two arms, also where several are compared. No winner is ever read off point estimates.
+//! Verdicts on two arms, also where several are compared. No winner is ever read off point estimates.
 
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ impl DecisionTest {
     }
 }
 
-/// What was declared before the experiment.
+/// Decision rule declared before the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Criteria {
     /// Which test decides.
@@ -53,7 +53,7 @@ pub enum Arm {
     Second,
 }
 
-/// What may be concluded of two arms.
+/// Conclusion on two arms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -67,8 +67,8 @@ pub enum Verdict {
     Inconclusive,
 }
 
-/// What may be said of an experiment that is over: looking until something is significant inflates false positives. `trainings` of
-/// each arm ended with a score; pairs count in both. `adjusted_p` is the deciding test's, corrected for all comparisons of the
+/// Verdict on an experiment that is over: looking until something is significant inflates false positives. `trainings` of each
+/// arm ended with a score; pairs count in both. `adjusted_p` is the deciding test's, corrected for all comparisons of the
 /// family: see [`holm`]. `difference` is the interquartile mean of the first arm less that of the second.
 pub fn verdict(trainings: [usize; 2], adjusted_p: f64, difference: Estimate, criteria: &Criteria) -> Verdict {
     let fewest = criteria.test.fewest_trainings();

@@ -11,7 +11,7 @@ use crate::health::FileError;
 use crate::record::STATUS_FILE;
 use crate::telemetry::{EVENTS_FILE, Event, EventLines, EventsHasher, EventsMark, LineError, Payload, RunStarted};
 
-/// What is known of the events.
+/// Facts about the events.
 #[derive(Default)]
 pub(super) struct EventFacts {
     pub part: Part,
@@ -67,7 +67,7 @@ pub(super) fn check(folder: &Path, checkpoints: &[Progress], end: Option<EventsM
 struct Reader {
     facts: EventFacts,
     hasher: EventsHasher,
-    /// What is not compared yet, the longest first, and when it was true.
+    /// Marks not compared yet, the longest first, and when they were true.
     marks: Vec<(EventsMark, String)>,
     /// The number that is expected; `None` after a line that could not be read.
     expected: Option<u64>,

@@ -10,8 +10,8 @@ use crate::files::name_of;
 use crate::health::{AtPath, FileError};
 use crate::telemetry::is_volatile;
 
-/// What an interruption may change in `run.ron`: which of the checkpoints is the best, where one could not be written. The
-/// accuracies that decide this, `history`, are compared.
+/// The field of `run.ron` that an interruption may change: which of the checkpoints is the best, where one could not be
+/// written. The accuracies that decide this, `history`, are compared.
 const INCIDENTAL: &str = "best";
 
 /// How many files were compared.

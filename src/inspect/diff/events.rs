@@ -1,4 +1,4 @@
-//! Events of two runs, in order, without what is volatile of them.
+//! Events of two runs, in order, without their volatile fields.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

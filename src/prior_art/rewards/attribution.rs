@@ -1,5 +1,5 @@
-//! What a seed is credited with: its contribution, bounded by the env's progress, discounted where the coalition does
-//! harm, and fined where it looks like a hostage-taker.
+//! Credit of a seed: its contribution, bounded by the env's progress, discounted where the coalition does harm, and fined where
+//! it looks like a hostage-taker.
 
 use crate::prelude::*;
 
@@ -8,8 +8,8 @@ pub const CONTRIBUTING: f64 = 1.0;
 /// Weight of the potential-based shaping.
 pub const POTENTIAL_WEIGHT: f64 = 0.3;
 
-/// What is credited of a contribution `c` while the env progressed by `p`, both in percentage points: their harmonic mean
-/// where the contribution is the larger one.
+/// Credit for a contribution `c` while the env progressed by `p`, both in percentage points: their harmonic mean where the
+/// contribution is the larger one.
 pub fn combine(p: f64, c: f64) -> f64 {
     if p <= 0.0 {
         0.0
@@ -67,8 +67,8 @@ pub fn progress(inputs: &RewardInputs, seed: &SeedView) -> f64 {
     inputs.accuracy - seed.accuracy_at_germination
 }
 
-/// What a seed that is committed now counts for: its contribution as far as the env has gained since it germinated.
-/// Percentage points; `None` if the contribution is unknown.
+/// Credit of a seed that is committed now: its contribution as far as the env has gained since it germinated. Percentage
+/// points; `None` if the contribution is unknown.
 pub fn commit_credit(inputs: &RewardInputs, seed: &SeedView) -> Option<f64> {
     let points = seed.contribution?;
     Some(combine(progress(inputs, seed), points).min(points))

@@ -58,8 +58,8 @@ fn pay_but_bonus(inputs: &RewardInputs, memory: &Memory, out: &mut RewardBreakdo
     Ok(())
 }
 
-/// What a commit of this step is paid or fined. It counts what the seed contributes as far as all growing seeds together
-/// do, the env has gained since the germination, and the committed network since the first step.
+/// Pay or fine for a commit of this step. It counts the seed's contribution as far as all growing seeds together contribute,
+/// the env has gained since the germination, and the committed network since the first step.
 fn commit_bonus(inputs: &RewardInputs, memory: &Memory) -> f64 {
     let committed = inputs.acted().filter(|_| inputs.op == LifecycleOp::Commit);
     let Some(seed) = committed.filter(|seed| seed.stage == SeedStage::Holding) else {
@@ -81,8 +81,8 @@ fn commit_bonus(inputs: &RewardInputs, memory: &Memory) -> f64 {
     }
 }
 
-/// What the network with committed seeds alone has gained since the first step, percentage points: a seed that repairs what
-/// another was committed to break gains nothing. Without a bound where it was not measured.
+/// Gain of the network with committed seeds alone since the first step, percentage points: a seed that repairs what another was
+/// committed to break gains nothing. Without a bound where it was not measured.
 fn committed_gain(inputs: &RewardInputs, memory: &Memory) -> f64 {
     let measured = inputs.committed_accuracy.zip(memory.first_accuracy);
     measured.map_or(f64::INFINITY, |(committed, first)| committed - first)

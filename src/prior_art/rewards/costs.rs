@@ -1,4 +1,4 @@
-//! What seeds cost: rent on their parameters, occupied slots, moving alpha, and acting at all.
+//! Costs of seeds: rent on their parameters, occupied slots, moving alpha, and acting at all.
 
 use crate::prelude::*;
 

@@ -1,6 +1,6 @@
-//! What a growing seed contributes is put on its account, which grows and shrinks with it. A commit keeps the account; any
-//! other end of the seed empties it. The account is a potential (`γE′ − E`), so that a seed which is never
-//! committed adds exactly nothing to the discounted return.
+//! A growing seed's contribution is put on its account, which grows and shrinks with it. A commit keeps the account; any other
+//! end of the seed empties it. The account is a potential (`γE′ − E`), so that a seed which is never committed adds exactly
+//! nothing to the discounted return.
 
 use super::attribution::{SeedValue, value_seeds};
 use super::memory::remembering;

@@ -1,4 +1,4 @@
-//! What the rewards remember between the steps of an episode: accuracies, measurements and an account of every seed.
+//! State of the rewards between the steps of an episode: accuracies, measurements and an account of every seed.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -24,7 +24,7 @@ pub fn remembering(
     state.remember(&memory)
 }
 
-/// What is kept on account for a seed: what a commit would keep, and what it is paid per step since.
+/// Balance of a seed's account: what a commit would keep, and the pay per step since.
 fn account(memory: &Option<SlotMemory>) -> f64 {
     memory.as_ref().map_or(0.0, |memory| {
         let instalments = memory.instalments.map_or(0.0, |instalments| instalments.amount);
@@ -32,7 +32,7 @@ fn account(memory: &Option<SlotMemory>) -> f64 {
     })
 }
 
-/// What a committed seed is still to be paid.
+/// Payments still due to a committed seed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Instalments {
     /// Per step, for all of `contribution`.
@@ -41,18 +41,18 @@ pub struct Instalments {
     pub contribution: f64,
 }
 
-/// What is remembered of the seed in one slot.
+/// Memory of the seed in one slot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlotMemory {
     pub seed_id: String,
     /// Decisions since it first had an amplitude, that one included.
     pub steps_on_path: u32,
-    /// What it would keep if it were committed.
+    /// Amount that it would keep if it were committed.
     pub credit: f64,
     pub instalments: Option<Instalments>,
     /// The last attributions, oldest first.
     pub recent: SmallVec<[f64; JUDGED_STEPS]>,
-    /// What the seed earns per step since its commit.
+    /// Earnings of the seed per step since its commit.
     pub frozen: Option<f64>,
 }
 
@@ -76,7 +76,7 @@ pub struct Scaffold {
     pub last_step: u32,
 }
 
-/// What is remembered of an env. `Default` is the state at the start of an episode.
+/// Memory of an env. `Default` is the state at the start of an episode.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
     /// In slot order; `None` where no seed lives.
@@ -137,14 +137,14 @@ impl Memory {
         self.last_accuracies.iter().copied().reduce(f64::min)
     }
 
-    /// What frozen attributions pay per step.
+    /// Sum of the frozen attributions, per step.
     pub fn frozen_sum(&self) -> f64 {
         let frozen = self.slots.iter().flatten().filter_map(|memory| memory.frozen);
         // An empty sum of floats would be -0.
         frozen.fold(0.0, |sum, paid| sum + paid)
     }
 
-    /// What is remembered of the seed in a slot.
+    /// Memory of the seed in a slot.
     pub fn of(&self, slot: usize) -> Option<&SlotMemory> {
         self.slots.get(slot)?.as_ref()
     }

@@ -10,7 +10,7 @@ use crate::prelude::*;
 const TERMINAL_WEIGHT: f64 = 0.05;
 
 choice! {
-    /// What a seed earns after its commit.
+    /// Earnings of a seed after its commit.
     #[derive(Copy, Eq)]
     pub enum CommittedAttribution {
         /// the least of its last three attributions, every step
@@ -30,7 +30,7 @@ section! {
         /// Steps from its first amplitude for which a seed is paid before it is committed. None: without end, which pays
         /// for holding it.
         growing_pay_steps: Option<u32> = Some(0), at_least(0);
-        /// What a seed earns after its commit.
+        /// Earnings of a seed after its commit.
         committed_attribution: CommittedAttribution = CommittedAttribution::Live;
         /// No ratio penalty and no alpha shock.
         disable_anti_gaming: bool;
@@ -70,7 +70,7 @@ impl RewardMode for ShapedReward {
 }
 
 impl ShapedReward {
-    /// What a growing seed is paid in this step, by what was done to it.
+    /// Attribution of a growing seed in this step, by what was done to it.
     fn attribution(&self, value: &SeedValue, inputs: &RewardInputs, memory: &Memory) -> f64 {
         let commits = inputs.executed(LifecycleOp::Commit, value.slot);
         if commits && does_harm(inputs) {
@@ -108,7 +108,7 @@ impl ShapedReward {
         out.pay(Term::CommittedAttribution, paid);
     }
 
-    /// What this mode and the escrow have in common: everything but how a contribution is paid.
+    /// Pay that this mode and the escrow have in common: everything but the pay for contributions.
     pub fn pay_shared(
         &self,
         values: &[SeedValue],

@@ -1,4 +1,4 @@
-//! What holds for all of these rewards: sums, what they need, and that nothing but growth pays.
+//! Properties that hold for all of these rewards: sums, required inputs, and that nothing but growth pays.
 
 use proptest::prelude::*;
 

@@ -42,7 +42,7 @@ pub struct Series {
 pub struct Chart {
     id: String,
     title: String,
-    /// What it shows, in a sentence.
+    /// Its subject, in a sentence.
     about: String,
     labels: (String, String),
     x: Vec<f64>,
@@ -111,7 +111,7 @@ impl Chart {
         self.x.is_empty() || !values.any(|value| value.is_finite())
     }
 
-    /// The picture, what it shows, and its table; nothing where it is empty.
+    /// The picture, its explanation, and its table; nothing where it is empty.
     pub fn figure(&self) -> Markup {
         html! {
             @if !self.is_empty() {

@@ -87,7 +87,7 @@ fn head(title: &str, comparison: &MethodComparison, trainings: &[MethodTraining]
     }
 }
 
-/// What may be concluded, in a sentence.
+/// The conclusion, in a sentence.
 fn verdict(comparison: &MethodComparison) -> String {
     let better: Vec<String> = comparison
         .differences
@@ -171,12 +171,12 @@ fn differences(comparison: &MethodComparison, tables: Vec<(String, Table)>) -> M
     }
 }
 
-/// Tables, each below what it is about.
+/// Tables, each below its subject.
 fn scoped(tables: Vec<(String, Table)>) -> Markup {
     html! { @for (scope, table) in tables { h3 { (scope) } (shown(table)) } }
 }
 
-/// What each training, a point, reached in its last round, against what it cost.
+/// Each training as a point: its result in the last round against its cost.
 fn costs(
     methods: &[&str],
     trainings: &[MethodTraining],

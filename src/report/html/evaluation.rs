@@ -54,7 +54,7 @@ fn head(evaluation: &Evaluation) -> Markup {
     }
 }
 
-/// What may be said of this policy by accuracy, in a sentence.
+/// Verdict on this policy by accuracy, in a sentence.
 fn verdict(differences: &[Difference]) -> String {
     let of = |wanted: Verdict, words: &str| {
         let pairs = differences.iter().filter(|pair| pair.verdict == wanted);

@@ -1,4 +1,4 @@
-//! Sections of a run's page about growth: the timeline, what seeds are worth, why others were pruned, what is chosen.
+//! Sections of a run's page about growth: the timeline, the worth of seeds, why others were pruned, the choices.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ const THREE_WORTHS: &str = "A seed has three worths: what it adds to the host as
      taken out of the whole (contributes, ± standard error), which adds up to more than there is where seeds rest on each other; and its share \
      of the whole, a mean over all orders of adding them (Shapley), which adds up.";
 
-/// What the parts of an accuracy are.
+/// Explanation of the parts of an accuracy.
 const WATERFALL: &str = "Host alone: trained with its seeds, which are off; then what each adds alone; together: what they gain, or \
                          lose, with each other.";
 

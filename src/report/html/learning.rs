@@ -69,7 +69,7 @@ pub(super) fn accuracy(state: &ViewState) -> Markup {
     }
 }
 
-/// What plugins measured of the rounds.
+/// Plugins' measurements of the rounds.
 fn metrics(rounds: &[&RoundResult]) -> Vec<Chart> {
     let names: BTreeSet<&String> = rounds.iter().flat_map(|round| round.data.metrics.keys()).collect();
     let chart = |name: &String| {
@@ -147,7 +147,7 @@ pub(super) fn rewards(state: &ViewState) -> Markup {
     html! { (chart.figure()) (calibration(state)) }
 }
 
-/// Whether what is paid is what is wanted: the reward of an episode against the accuracy that it ended with.
+/// Whether the reward pays for the right thing: the reward of an episode against the accuracy that it ended with.
 fn calibration(state: &ViewState) -> Markup {
     let points = state.episodes.points.iter();
     let points = points.filter_map(|point| Some((point, point.reward?)));
@@ -180,7 +180,7 @@ fn correlation(pairs: &[[f64; 2]]) -> Option<f64> {
     (pairs.len() >= 3 && scale > 1e-12).then(|| sum(0, 1) / scale)
 }
 
-/// Detectors that watch the policy and what it is paid.
+/// Detectors that watch the policy and its reward.
 const OF_POLICY: &str =
     "blind_policy entropy_collapse idle_critic ratio_collapse ratio_explosion reward_hacking value_collapse";
 

@@ -15,7 +15,7 @@ pub struct Section {
     pub id: &'static str,
     /// Its heading: the question that it answers.
     pub title: &'static str,
-    /// What it shows.
+    /// Its content.
     pub body: Markup,
 }
 
@@ -49,7 +49,7 @@ impl Page {
         self.sections.push(Section { id, title, body });
     }
 
-    /// The whole page. `version`: of one that is served, and asks for what is newer.
+    /// The whole page. `version`: of one that is served, and asks for newer content.
     pub fn render(self, version: Option<u64>) -> String {
         let data = json!({ "episodes": self.episodes, "live": version });
         let page = html! {
@@ -131,12 +131,12 @@ pub fn shown(table: Table) -> Markup {
     self::table(texts, numbers, rows)
 }
 
-/// What a picture shows, in a few words and in a sentence, above it.
+/// A picture with its title in a few words and an explanation in a sentence, above it.
 pub fn figure(title: &str, about: &str, picture: &Markup) -> Markup {
     html! { figure.chart { figcaption { b { (title) } " " (about) } (picture) } }
 }
 
-/// A number that stands out, and what it is.
+/// A number that stands out, and its name.
 pub fn tile(value: &str, meaning: &str) -> Markup {
     html! { div.tile { b { (value) } span { (meaning) } } }
 }

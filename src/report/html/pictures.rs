@@ -1,4 +1,4 @@
-//! Pictures that several pages have: intervals below each other, and what was reached against what it cost.
+//! Pictures that several pages have: intervals below each other, and accuracy against cost.
 
 use maud::{Markup, html};
 
@@ -14,7 +14,7 @@ const ROW: f64 = 34.0;
 pub struct Spread {
     /// Whose, and what may be said of it.
     pub name: String,
-    /// What it is, with its interval.
+    /// The difference, with its interval.
     pub estimate: Estimate,
 }
 
@@ -52,7 +52,7 @@ pub fn forest(title: &str, about: &str, label: &str, spreads: impl IntoIterator<
 pub struct Point<'a> {
     /// By which it is coloured.
     pub group: &'a str,
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// In the unit of the label.
     pub cost: f64,
@@ -60,7 +60,7 @@ pub struct Point<'a> {
     pub accuracy: f64,
 }
 
-/// Accuracy against what it costs, coloured by group in the order of `groups`, with the front; nothing without points.
+/// Accuracy against cost, coloured by group in the order of `groups`, with the front; nothing without points.
 pub fn scatter<'a>(label: &str, about: &str, groups: &[&str], points: impl IntoIterator<Item = Point<'a>>) -> Markup {
     let points: Vec<Point> = points.into_iter().collect();
     if points.is_empty() {
@@ -89,7 +89,7 @@ pub struct Dot {
     pub at: (f64, f64),
     /// How it is drawn.
     pub class: String,
-    /// What a pointer shows.
+    /// Text under the pointer.
     pub title: String,
 }
 

@@ -13,7 +13,7 @@ use crate::report::state::ViewState;
 use crate::report::words::number;
 use crate::telemetry::{LiveState, Num, RoundResult, RunState, Severity};
 
-/// The page of what has been read, whole. `is_served`: it asks for what is newer.
+/// The page of what has been read, whole. `is_served`: it asks for newer content.
 pub fn run_page(run: &RunSource, is_served: bool) -> String {
     let (state, version) = (&run.feed.state, is_served.then_some(run.version));
     let name = name_of(run.feed.folder());
@@ -100,8 +100,8 @@ fn head(run: &RunSource, name: &str) -> Markup {
     }
 }
 
-/// What was reached, and what the host alone has, in a sentence. Whether growth is what made it better, only networks of the same
-/// size can show.
+/// Result of the run and of the host alone, in a sentence. Whether growth made it better, only networks of the same size can
+/// show.
 fn verdict(state: &ViewState) -> String {
     let live = &state.live;
     if live.is_offline() {
@@ -120,7 +120,7 @@ fn verdict(state: &ViewState) -> String {
     }
 }
 
-/// What hosts reach that never grew, with its interval where there are several, and whose it is.
+/// Results of hosts that never grew, with their interval where there are several, and their source.
 fn never_grown(live: &LiveState) -> Option<(String, String)> {
     let best = live.baseline.as_ref()?.val_accuracy.0;
     Some(match results::alone(live) {

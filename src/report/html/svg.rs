@@ -1,4 +1,4 @@
-//! Pictures of numbers: a frame with axes, and what is drawn into it.
+//! Pictures of numbers: a frame with axes, and its drawing.
 
 use std::fmt::Write;
 
@@ -151,7 +151,7 @@ impl Frame {
         );
     }
 
-    /// What is drawn from here on is a series, which carries its values and, of a band, their upper ends.
+    /// Begins a series, which carries its values and, of a band, their upper ends; everything drawn from here on is part of it.
     pub fn begin_series(&mut self, values: &Value, high: &Value) {
         _ = write!(
             self.body,
@@ -159,7 +159,7 @@ impl Frame {
         );
     }
 
-    /// What is drawn from here on belongs to no series.
+    /// Ends the series.
     pub fn end_series(&mut self) {
         self.body.push_str("</g>");
     }
@@ -222,7 +222,7 @@ impl Frame {
         );
     }
 
-    /// What a bar is, below the axis in a line for each word, and its value above the bar.
+    /// Name of a bar, below the axis in a line for each word, and its value above the bar.
     pub fn bar_name(&mut self, x: f64, top: f64, name: &str, value: &str) {
         let (at, above, below) = (self.across(x), self.down(top) - 4.0, self.height - BOTTOM + 13.0);
         text(&mut self.body, "tick", (at, above), "middle", value);
@@ -232,7 +232,7 @@ impl Frame {
         }
     }
 
-    /// What a row is, above it at the left end.
+    /// Name of a row, above it at the left end.
     pub fn row_name(&mut self, y: f64, name: &str) {
         let (left, above) = (LEFT + 6.0, self.down(y) - 8.0);
         text(&mut self.body, "tick", (left, above), "start", name);
@@ -266,7 +266,7 @@ pub fn text(body: &mut String, class: &str, (x, y): (f64, f64), anchor: &str, wo
     );
 }
 
-/// A picture of the usual width from what is in it.
+/// A picture of the usual width from its content.
 pub fn picture(height: f64, title: &str, body: &str) -> Markup {
     PreEscaped(format!(
         r#"<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{}">{body}</svg>"#,

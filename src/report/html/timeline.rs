@@ -24,7 +24,7 @@ const BETWEEN_ENVS: f64 = 8.0;
 /// Width of a character of a lane's texts, about.
 const CHARACTER: f64 = 5.6;
 
-/// Stages with a colour of their own, in the order of a life, and what they are called.
+/// Stages with a colour of their own, in the order of a life, and their names.
 const STAGES: [(SeedStage, &str); 5] = [
     (SeedStage::Germinated, "germinated"),
     (SeedStage::Training, "training"),
@@ -33,17 +33,17 @@ const STAGES: [(SeedStage, &str); 5] = [
     (SeedStage::Committed, "committed"),
 ];
 
-/// What a stage is called; `None` of a slot in which nothing grows.
+/// Name of a stage; `None` of a slot in which nothing grows.
 pub fn class_of(stage: SeedStage) -> Option<&'static str> {
     STAGES.iter().find(|(of, _)| *of == stage).map(|(_, name)| *name)
 }
 
-/// What tells an episode from all others on the page.
+/// Key of an episode, unique on the page.
 fn key(trace: &EpisodeTrace) -> String {
     format!("e{}", trace.at.episode)
 }
 
-/// What the colours and marks are.
+/// Meanings of the colours and marks.
 pub fn legend() -> Markup {
     html! {
         ul.legend {
@@ -186,7 +186,7 @@ fn life(body: &mut String, seed: &SeedLife, newest: u32, top: f64, across: impl 
     );
 }
 
-/// What a pointer shows of a seed.
+/// Text on a seed for the pointer.
 fn describe(seed: &SeedLife) -> String {
     let mut text = format!(
         "{} in {}, {} parameters, planted in step {}",
@@ -205,7 +205,7 @@ fn describe(seed: &SeedLife) -> String {
     escaped(&text)
 }
 
-/// An episode for the script: what it replays, step by step.
+/// An episode for the script, which replays it step by step.
 pub fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
     let column = |of: &dyn Fn(&StepPoint) -> f64| shortened(&trace.steps.iter().map(of).collect::<Vec<f64>>());
     let of_slots = slots.iter().map(|slot| {

@@ -26,7 +26,7 @@ fn a_language_model_has_its_perplexity() {
     assert!(heads.contains("perplexity") && round.contains(" 9.87 "), "{lines:#?}");
 }
 
-/// What it says is in the snapshots of the console.
+/// Its text is in the snapshots of the console.
 #[test]
 fn a_round_is_a_line_of_eighty_columns_under_its_heads() {
     let lines = lines(true, TaskKind::Classification);

@@ -1,4 +1,4 @@
-//! What detectors have found: what holds now, and the newest of what held before.
+//! Findings of detectors: those that hold now, and the newest of those that held before.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,15 +10,15 @@ const KEPT: usize = 200;
 /// A condition that a detector has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundAnomaly {
-    /// What its detector says.
+    /// The detector's message.
     pub data: Anomaly,
-    /// The event: where it was found, what is wrong, and what to do.
+    /// The event: its place, the problem, and the remedy.
     pub event: Event,
     /// Whether it holds.
     pub is_active: bool,
 }
 
-/// What detectors have found in a run.
+/// Findings of detectors in a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Anomalies {
     /// The newest, the newest last; those that hold among them.
@@ -28,7 +28,7 @@ pub struct Anomalies {
 }
 
 impl FoundAnomaly {
-    /// What is wrong, and what to do.
+    /// The problem and its remedy.
     pub fn message(&self) -> &str {
         self.event.message.as_deref().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! What is chosen where and when, with what result: operations by round and by step of an episode, and by slot and
-//! blueprint how many seeds were planted and what the committed ones are worth.
+//! Choices by place and time, with their results: operations by round and by step of an episode, and by slot and blueprint how
+//! many seeds were planted and the worth of the committed ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -39,14 +39,14 @@ impl Planted {
     }
 }
 
-/// What was chosen in a run.
+/// Choices of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choices {
     /// By slot and blueprint: seeds of episodes that have ended.
     pub planted: BTreeMap<(SlotId, String), Planted>,
     /// Seeds of ended episodes that were not committed, the newest first: where each ended, its life, and the decision of that step.
     pub uncommitted: VecDeque<(EnvContext, SeedLife, Option<DecisionPoint>)>,
-    /// By step of an episode, from the first: what was carried out in it.
+    /// By step of an episode, from the first: operations that were carried out.
     pub by_step: Vec<OpCounts>,
     /// By round, thinned.
     pub by_round: Thinned<(u32, OpCounts), ROUNDS>,

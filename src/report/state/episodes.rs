@@ -49,7 +49,7 @@ impl EpisodePoint {
 /// How constant a controller is: the order that most episodes of the last rounds follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModalOrder {
-    /// What is ordered, in order.
+    /// Its commands, in order.
     pub order: String,
     /// Episodes that follow it.
     pub episodes: usize,

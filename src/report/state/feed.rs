@@ -17,11 +17,11 @@ pub enum FeedError {
     Read(#[from] ReadError),
 }
 
-/// Reads what is there and then what is added.
+/// Reads existing events and then new ones.
 pub struct Feed {
     folder: PathBuf,
     events: Option<EventReader>,
-    /// What the events so far add up to.
+    /// State after the events so far.
     pub state: ViewState,
 }
 
@@ -40,7 +40,7 @@ impl Feed {
         &self.folder
     }
 
-    /// Reads what was added since the last time; whether anything was.
+    /// Reads the events added since the last time; returns whether there were any.
     ///
     /// # Errors
     /// The folder is gone, a file cannot be read, a line is no event, or the record follows a schema that this version does

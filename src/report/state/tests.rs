@@ -158,7 +158,7 @@ fn the_log_has_what_people_read_and_is_bounded() {
     assert!(state.log[0].text.contains("rolled back"), "{:?}", state.log[0]);
 }
 
-/// What a round of one env is told in: a seed, and steps with decisions.
+/// Events of a round of one env: a seed, and steps with decisions.
 fn round_of(round: u32, steps: u32) -> Vec<Event> {
     let played = (1..=steps).flat_map(|step| {
         let at = context_at(0, round, step);

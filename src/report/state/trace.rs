@@ -1,4 +1,4 @@
-//! The course of one episode: what its env reached in every step, what was decided there, and the life of each of its seeds.
+//! The course of one episode: the env's accuracy in every step, the decision there, and the life of each of its seeds.
 
 use smallvec::SmallVec;
 
@@ -11,10 +11,10 @@ use crate::telemetry::{
 /// Steps that a trace keeps: what an episode plays beyond them, only the last one shows.
 const STEPS: usize = 1000;
 
-/// What a view shows of a decision.
+/// View of a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecisionPoint {
-    /// What was ordered.
+    /// The ordered operation.
     pub op: LifecycleOp,
     /// Where; absent for a wait.
     pub slot: Option<SlotId>,
@@ -22,11 +22,11 @@ pub struct DecisionPoint {
     pub blueprint: Option<String>,
     /// Why it was not carried out, by its code.
     pub blocked: Option<String>,
-    /// What the policy gave each operation that was allowed, 0..1; empty where nothing learned decides.
+    /// Probabilities that the policy gave the allowed operations, 0..1; empty where nothing learned decides.
     pub probabilities: Vec<(LifecycleOp, f32)>,
     /// The critic's estimate, in units of reward.
     pub value: Option<f32>,
-    /// What the step was paid.
+    /// Reward of the step.
     pub reward: Option<f32>,
     /// The controller's, in a few words.
     pub reason: Option<String>,
@@ -88,18 +88,18 @@ pub struct StepPoint {
     pub params: u64,
     /// Occupied slots.
     pub seeds: SmallVec<[SeedPoint; 4]>,
-    /// What followed.
+    /// The decision that followed.
     pub decision: Option<DecisionPoint>,
 }
 
 impl StepPoint {
-    /// What stood in `slot`.
+    /// The seed that stood in `slot`.
     pub fn seed_in(&self, slot: SlotId) -> Option<&SeedPoint> {
         self.seeds.iter().find(|seed| seed.slot == slot)
     }
 }
 
-/// What happened to the env as a whole.
+/// Events of the env as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// It was restored to the state behind this step.
@@ -119,9 +119,9 @@ pub struct EpisodeTrace {
     pub seeds: Vec<SeedLife>,
     /// Step and what happened.
     pub marks: Vec<(u32, Mark)>,
-    /// What every measured combination of seeds reached, as last measured.
+    /// Accuracies of every measured combination of seeds, as last measured.
     pub matrix: Option<CounterfactualMatrix>,
-    /// What it reached at its end: validation accuracy with committed seeds alone, percent.
+    /// Its accuracy at its end: validation accuracy with committed seeds alone, percent.
     reached: Option<f64>,
 }
 
@@ -195,7 +195,7 @@ impl EpisodeTrace {
         self.seeds.iter().rev().find(standing)
     }
 
-    /// What was ordered, in order, without its steps: growth by growth, for telling one schedule from another.
+    /// Commands, in order, without their steps: growth by growth, for telling one schedule from another.
     pub fn order(&self) -> String {
         let mut orders: Vec<(u32, String)> = Vec::new();
         for seed in &self.seeds {

@@ -29,7 +29,7 @@ const CHECKS: [(GateLevel, &str, &str); 11] = [
     (G5, "contribution", "set lifecycle.gates.mode to permissive"),
 ];
 
-/// What is said in place of a table of committed seeds.
+/// Text in place of a table of committed seeds.
 pub(super) fn uncommitted(live: &LiveState, width: usize) -> String {
     let (seeds, run) = (&live.seed_ends, live.started.as_ref());
     let controller = run.map_or("the controller", |run| run.controller.as_str());
@@ -82,7 +82,7 @@ fn range(ages: &Ages) -> String {
     }
 }
 
-/// What would have let the `seeds` on that ended so.
+/// Advice on settings that would have let the `seeds` that ended so continue.
 fn remedy(live: &LiveState, stage: SeedStage, reason: Option<PruneReason>, seeds: u64) -> String {
     let refused = refused_most(live, stage, seeds);
     match reason {

@@ -19,19 +19,19 @@ pub const SMALLEST: (u16, u16) = (80, 24);
 /// From here on panels stand beside each other.
 const WIDE: (u16, u16) = (120, 40);
 
-/// What fills the screen where there is no room for everything.
+/// Panel that fills the screen where there is no room for everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Panel {
     /// All envs, and the slots of the chosen one.
     #[default]
     Envs,
-    /// The policy, and what it thought last.
+    /// The policy, and its last decision.
     Policy,
-    /// What is paid.
+    /// Rewards.
     Rewards,
-    /// What happened.
+    /// Events.
     Log,
-    /// What the run is.
+    /// Facts about the run.
     Info,
     /// Keys.
     Help,
@@ -67,7 +67,7 @@ impl Panel {
     }
 }
 
-/// What is watched, and how.
+/// The run on display, and how it is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The run so far.
@@ -76,7 +76,7 @@ pub struct View<'a> {
     pub name: &'a str,
     /// How it stands, in a few words.
     pub standing: &'a str,
-    /// What the viewer has to be told: an error, or what a key has done.
+    /// Message to the viewer: an error, or the effect of a key.
     pub message: Option<&'a str>,
     /// Where there is no room for all.
     pub panel: Panel,

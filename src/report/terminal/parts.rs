@@ -1,4 +1,4 @@
-//! What panels are made of: frames, short numbers, bars and curves of one line.
+//! Parts of panels: frames, short numbers, bars and curves of one line.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::widgets::Block;

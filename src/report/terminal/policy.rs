@@ -1,4 +1,4 @@
-//! The policy, what it thought last in the chosen env, and what is paid.
+//! The policy, its last decision in the chosen env, and its rewards.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +68,7 @@ fn health(state: &ViewState, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// What the policy gave each operation.
+/// The policy's probabilities of each operation.
 fn thought(decision: &DecisionPoint, env: u32) -> Vec<Line<'static>> {
     let refused = decision.blocked.as_ref().map(|why| format!(" (refused: {why})"));
     let refused = refused.unwrap_or_default();

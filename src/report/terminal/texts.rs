@@ -12,7 +12,7 @@ use crate::files::counted;
 use crate::report::state::EpisodeTrace;
 use crate::report::words::{short_duration, signed};
 
-/// Keys and what they do.
+/// Keys and their effects.
 const KEYS: [(&str, &str); 12] = [
     (
         "q",
@@ -65,7 +65,7 @@ pub(super) fn head(view: &View, frame: &mut Frame, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// What is wrong now; else what the viewer was told last.
+/// The message to the viewer; else the worst active anomaly.
 pub(super) fn strip(view: &View, frame: &mut Frame, area: Rect) {
     let active = view.state.anomalies.active();
     let line = match (view.message, active.first()) {
@@ -84,7 +84,7 @@ pub(super) fn strip(view: &View, frame: &mut Frame, area: Rect) {
     frame.render_widget(Paragraph::new(line), area);
 }
 
-/// What was wrong before, and in how many envs seeds are marked.
+/// Count of earlier anomalies, and of envs in which seeds are marked.
 fn before(view: &View) -> Line<'static> {
     let found: u64 = view.state.anomalies.counts.values().sum();
     let is_marked = |trace: &&EpisodeTrace| {

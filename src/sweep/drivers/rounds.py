@@ -1,4 +1,4 @@
-"""What the drivers share: rounds of playing the free trials of a sweep, until none is left.
+"""Shared code of the drivers: rounds of playing the free trials of a sweep, until none is left.
 
 The state of a sweep is its folder. A driver asks `simic-engine sweep status` which trials are free, has each of them played
 by `simic-engine sweep work SWEEP --trial ID --leave` somewhere, and asks again: trials whose worker was lost are free once
@@ -18,7 +18,7 @@ PAUSE_S = 5
 
 
 def read_arguments(address):
-    """What the program passes on; `address` says what one is."""
+    """Arguments that the program passes on; `address` says what one is."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True, help="simic-engine, as every machine finds it")
     parser.add_argument("--sweep", required=True, help="folder of the sweep, as every machine finds it")

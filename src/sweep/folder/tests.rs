@@ -2,7 +2,7 @@ use super::*;
 use crate::sweep::SuccessiveHalving;
 use crate::sweep::fixtures::plan;
 
-/// What opening a sweep's folder says of its plan.
+/// Result of opening a sweep's folder with its plan.
 fn opened(plan: &Plan) -> Result<(), String> {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join(PLAN), serde_json::to_vec(plan).unwrap()).unwrap();

@@ -12,7 +12,7 @@ use crate::recorded::ONE_SEED;
 use crate::support::builder;
 use crate::training_loop::support::{bits, host_bits};
 
-/// What one env was at the end of one step.
+/// State of one env at the end of one step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     pub env: usize,

@@ -16,7 +16,7 @@ use simic_engine::prelude::*;
 use crate::recorded::ONE_SEED;
 use crate::support::builder;
 
-/// What a schedule lists that leaves a seed in training in the first slot.
+/// Entries of a schedule that leaves a seed in training in the first slot.
 const GERMINATION: &str = r#"entries: [
     (step: 1, command: germinate(slot: "r0c0", blueprint: "norm", style: "sigmoid_add", tempo: "standard", target: "full")),
 ]"#;

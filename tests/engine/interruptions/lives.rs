@@ -106,7 +106,7 @@ enum Start {
     Oldest,
 }
 
-/// What keeps a life from being the last.
+/// End of a life; all but one leave another to follow.
 #[derive(Clone, Copy, Debug)]
 enum Until {
     End,
@@ -174,7 +174,7 @@ impl Stage<'_> {
     /// Plays the run in `home` and leaves it alone.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A problem with it.
     pub fn whole(&self, home: &Path) -> Result<Whole, String> {
         let faults = StorageFaults::under(home, u64::MAX, Fault::InputOutput);
         let run = home.join("runs/run");
@@ -194,7 +194,7 @@ impl Stage<'_> {
     /// Plays the run in `home`, interrupted at that moment, and compares it with the one that was left alone.
     ///
     /// # Errors
-    /// What is wrong, or differs.
+    /// A problem, or a difference.
     pub fn interrupted(&self, whole: &Whole, how: Interruption, when: Moment, home: &Path) -> Result<(), String> {
         let (first, second, threads) = how.lives(whole, when);
         let life = home.join("life-0");

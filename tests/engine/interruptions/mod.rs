@@ -1,5 +1,4 @@
-//! What is kept × how it is interrupted: a run that is interrupted and resumed ends with the same bits as one that was left
-//! alone.
+//! Kept state × interruption: a run that is interrupted and resumed ends with the same bits as one that was left alone.
 //!
 //! Rows are what a run keeps ([`KEPT`]), each in several forms; columns are how it is interrupted ([`Interruption::all`]), at
 //! several moments. Every pair is played by the same means: whole; interrupted; resumed; compared ([`Stage`]). Ordinary tests play
@@ -8,7 +7,7 @@
 //! files. A pair that has failed is played again, with every form and at every moment, by
 //! `SIMIC_ENGINE_TEST_PAIR="ROW / COLUMN" cargo test --test engine interruptions::`.
 //!
-//! What the matrix has to find is listed in `docs/reference/interruptions.md`.
+//! Slips that the matrix has to find are listed in `docs/reference/interruptions.md`.
 
 mod application;
 mod kept;

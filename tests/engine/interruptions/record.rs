@@ -1,4 +1,4 @@
-//! What must hold of the record of a run that is over.
+//! Invariants of the record of a run that is over.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -8,7 +8,7 @@ use super::support::*;
 use crate::custom_names::ChannelScale;
 use crate::recorded::NOTHING;
 
-/// What every step left: losses and the host's bits, in the order of envs.
+/// State after every step: losses and the host's bits, in the order of envs.
 type Steps = Vec<(usize, [f64; 2], Vec<Vec<u32>>)>;
 
 fn note(mut envs: Query<(&EnvId, &TrainMetrics, &ValMetrics, &mut HostModel)>, mut steps: ResMut<Notes<Steps>>) {

@@ -1,5 +1,5 @@
-//! What fails in arithmetic is computed in another way, for its batch alone: counted, and to the bits of that way. On a CPU,
-//! which has the engine's own kernels and knows a loss as soon as it is there.
+//! Failed arithmetic is computed in another way, for its batch alone: counted, and to the bits of that way. On a CPU, which has
+//! the engine's own kernels and knows a loss as soon as it is there.
 
 use serde_json::{Value, json};
 use simic_engine::internals::checkpoint::CheckpointName;

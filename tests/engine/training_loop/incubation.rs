@@ -7,7 +7,7 @@ use simic_engine::prelude::*;
 
 use super::support::*;
 
-/// What the host went through, bit by bit.
+/// States of the host, bit by bit.
 #[derive(Default)]
 struct Host {
     /// At every training batch.

@@ -110,7 +110,7 @@ fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up(
     assert_eq!(seed(20).prune_reason, Some(PruneReason::SeedNonfinite));
 }
 
-/// What fades is not trained.
+/// A fading seed is not trained.
 #[test]
 fn a_seed_that_fades_keeps_its_parameters_bit_for_bit() {
     /// Of a step: stage and alpha in the second slot, bits of the seed and of the host.

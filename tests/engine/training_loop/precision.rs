@@ -172,7 +172,7 @@ fn every_episode_begins_with_a_fresh_scale() {
     assert!(scales[6] > 1000.0 * scales[5], "{scales:?}");
 }
 
-/// What seeds contribute is a difference of accuracies: it must not be rounding noise.
+/// Contributions of seeds are differences of accuracies: they must not be rounding noise.
 #[test]
 fn validation_does_not_know_in_which_precision_hosts_were_trained() {
     fn equalise(batch: &mut HookedBatch, _: &mut ()) {

@@ -1,4 +1,4 @@
-//! What an env computes with is allocated once: values change, tensors stay.
+//! Storage of an env is allocated once: values change, tensors stay.
 
 use std::collections::BTreeMap;
 

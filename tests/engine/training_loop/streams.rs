@@ -18,7 +18,7 @@ const STEPS: u32 = 20;
 #[derive(Resource, Clone, Default)]
 struct Recorder(StreamTrace);
 
-/// What one step did: until its sync, and from there to its end.
+/// Work of one step: until its sync, and from there to its end.
 #[derive(Resource, Default)]
 struct Steps {
     launched: Vec<Vec<TraceEntry>>,

@@ -1,4 +1,4 @@
-//! What the tests of the loop share: runs from scenario texts, and plain copies of what an env holds.
+//! Helpers of the loop's tests: runs from scenario texts, and plain copies of an env's tensors.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::prior_art::rewards::fixtures::*;
 use crate::reward::EpisodeStatus;
 
-/// What a step without a past is paid by the generous reward.
+/// Pay of the generous reward for a step without a past.
 fn paid(step: Step) -> RewardBreakdown {
     first(&shaped(), step)
 }

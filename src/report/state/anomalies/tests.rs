@@ -26,7 +26,7 @@ fn after(events: impl IntoIterator<Item = Event>) -> Anomalies {
     found
 }
 
-/// What holds, as `rule env`.
+/// Anomalies that hold, as `rule env`.
 fn active(found: &Anomalies) -> Vec<String> {
     let active = found.active().into_iter();
     active

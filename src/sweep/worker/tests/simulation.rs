@@ -24,9 +24,9 @@ const LEASE_S: u64 = 60;
 const ROUNDS: u32 = 4;
 /// A round of a trial, in parts after which its worker gives a sign of life.
 const ROUND_PARTS: u32 = 3;
-/// Nothing goes wrong in a world any more after so long.
+/// Time after which nothing goes wrong in a world any more.
 const TROUBLE: Duration = Duration::from_secs(1200);
-/// A world in which there is something left after so long will never end.
+/// Time after which a world that still has something left will never end.
 const LONGEST: Duration = Duration::from_secs(20_000);
 
 struct SimulatedFile {
@@ -64,7 +64,7 @@ struct State {
     actors: Vec<Actor>,
     /// Who runs.
     turn: usize,
-    /// What has gone wrong, each of which may cost a round.
+    /// Troubles so far, each of which may cost a round.
     troubles: u32,
 }
 
