@@ -31,7 +31,9 @@ impl Folds {
         if all.len() < 2 * FOLDS {
             let found = all.len();
             let least = 2 * FOLDS;
-            return Err(GrowError::Refused(format!("{found} images to learn from; at least {least} are needed")));
+            return Err(GrowError::Refused(format!(
+                "{found} images to learn from; at least {least} are needed"
+            )));
         }
         let mut dealt: BTreeMap<i64, usize> = BTreeMap::new();
         let mut deal = |label: &i64| {
@@ -72,7 +74,10 @@ impl Folds {
             Some(old) => joined([&learnt, old])?,
             None => learnt,
         };
-        let val = chosen(&self.whole.train, &places(&|other| fold.is_none_or(|fold| fold == other)))?;
+        let val = chosen(
+            &self.whole.train,
+            &places(&|other| fold.is_none_or(|fold| fold == other)),
+        )?;
         Ok(TaskData::Images(Box::new(DataSet {
             train: Arc::new(train),
             val,

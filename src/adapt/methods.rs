@@ -137,7 +137,10 @@ impl Parts {
         // A tenth of the rate for the last part.
         let course = format!("step(every: {}, factor: 0.1)", (steps * 17).div_ceil(20).max(1));
         let mut sets = vec![
-            ("task.freeze", freeze.map_or("None".into(), |names| format!("Some({})", ron_text(&names)))),
+            (
+                "task.freeze",
+                freeze.map_or("None".into(), |names| format!("Some({})", ron_text(&names))),
+            ),
             ("task.host_opt", rule.clone()),
             ("task.seed_opt", rule),
             ("training.host_lr", course.clone()),

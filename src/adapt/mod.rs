@@ -87,7 +87,11 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         steps: steps as u32,
         ordered: 0,
     };
-    let _lock = open_place(&order.place, &what_was_ordered(order, &prepared, &data, &given), order.is_forced)?;
+    let _lock = open_place(
+        &order.place,
+        &what_was_ordered(order, &prepared, &data, &given),
+        order.is_forced,
+    )?;
     for note in data.notes() {
         report(PlayEvent::Note(note));
     }
@@ -151,9 +155,16 @@ fn tuned(
     let judged = judged.collect::<Result<Vec<_>, _>>()?;
     let hits = |right: &Vec<bool>| right.iter().filter(|right| **right).count();
     // Of equals the first, which is the slowest.
-    let best = (0..rates.len()).rev().max_by_key(|&index| hits(&judged[index])).unwrap_or(0);
+    let best = (0..rates.len())
+        .rev()
+        .max_by_key(|&index| hits(&judged[index]))
+        .unwrap_or(0);
     let (rate, right) = (rates[best], judged[best].clone());
-    let whole = Training { method, rate, fold: None };
+    let whole = Training {
+        method,
+        rate,
+        fold: None,
+    };
     let last = trainer.play(&format!("{name}, all images"), &[whole], &begins, report)?;
     let of_best = &trained[best * FOLDS..(best + 1) * FOLDS];
     let Some(last) = last.into_iter().next() else {
@@ -204,10 +215,7 @@ fn part_of(old: &TaskData, count: usize) -> Result<Part, GrowError> {
 /// All that the trainings follow from, by name.
 fn what_was_ordered(order: &Order, prepared: &Prepared, data: &TaskData, given: &GivenWeights) -> Ordered {
     let old = order.old.as_ref().map_or("none", TaskData::hash);
-    let own = [
-        ("--rates", format!("{:?}", order.rates)),
-        ("--old (hash)", old.into()),
-    ];
+    let own = [("--rates", format!("{:?}", order.rates)), ("--old (hash)", old.into())];
     ordered(prepared, data, given.tensors.iter(), &own)
 }
 

@@ -9,7 +9,7 @@ use super::folds::Folds;
 use super::methods::{Method, Parts};
 use crate::data::Part;
 use crate::eval::{PlayEvent, Report};
-use crate::grow::{Base, GrowError, Played, read_played, put_played};
+use crate::grow::{Base, GrowError, Played, put_played, read_played};
 use crate::network::GrownNetwork;
 use crate::scenario::ron_text;
 use crate::threads::in_this_log;
@@ -98,7 +98,10 @@ impl Trainer<'_> {
             let played = played.ok_or_else(stopped)??;
             let network = played.network.ok_or_else(|| {
                 let Training { method, rate, .. } = trainings[index];
-                GrowError::Refused(format!("a training of `{}` at rate {rate} came to no network", method.name()))
+                GrowError::Refused(format!(
+                    "a training of `{}` at rate {rate} came to no network",
+                    method.name()
+                ))
             })?;
             trained.push(Trained {
                 number: first + index,
@@ -129,7 +132,9 @@ impl Trainer<'_> {
         let mut variant = self.parts.variant(method, rate, self.steps);
         if let Some(start) = start {
             let path = network_path(order, start);
-            variant.sets.push(("task.weights", format!("Some((path: {}))", ron_text(&path))));
+            variant
+                .sets
+                .push(("task.weights", format!("Some((path: {}))", ron_text(&path))));
         }
         let prepared = self.base.prepare(&variant)?;
         let replayed = self.replayed.as_ref().filter(|_| method == Method::Replayed);

@@ -89,19 +89,34 @@ pub fn table(
 ) -> Result<Adapted, GrowError> {
     let size = given.measures.parameters.max(1);
     let added = |outcome: &Outcome| match outcome.method.keeps() {
-        true => outcome.network.own(&given).map(|(_, tensor)| tensor.numel() as u64).sum(),
+        true => outcome
+            .network
+            .own(&given)
+            .map(|(_, tensor)| tensor.numel() as u64)
+            .sum(),
         false => size,
     };
     outcomes.sort_by_key(|outcome| (!outcome.method.keeps(), added(outcome), outcome.method));
     let right = |part: Option<&TestPart>| -> Result<Vec<Option<Vec<bool>>>, GrowError> {
-        let tested = outcomes.iter().map(|outcome| part.map(|part| part.right(&outcome.network)).transpose());
+        let tested = outcomes
+            .iter()
+            .map(|outcome| part.map(|part| part.right(&outcome.network)).transpose());
         Ok(tested.collect::<Result<_, _>>()?)
     };
-    let (tested, olds) = (right(test)?, right(old.filter(|_| given.graph.layers.last() == outcomes[0].network.graph.layers.last()))?);
+    let (tested, olds) = (
+        right(test)?,
+        right(old.filter(|_| given.graph.layers.last() == outcomes[0].network.graph.layers.last()))?,
+    );
     let fits = |outcome: &&Outcome| added(outcome) as f64 <= order.budget * size as f64;
     let kept = outcomes.iter().filter(|outcome| outcome.method.keeps()).filter(fits);
-    let Some(best) = kept.clone().max_by(|one, other| hits(one).cmp(&hits(other)).then(added(other).cmp(&added(one)))) else {
-        return Err(GrowError::Refused(format!("nothing fits into a budget of {}x", order.budget)));
+    let Some(best) = kept
+        .clone()
+        .max_by(|one, other| hits(one).cmp(&hits(other)).then(added(other).cmp(&added(one))))
+    else {
+        return Err(GrowError::Refused(format!(
+            "nothing fits into a budget of {}x",
+            order.budget
+        )));
     };
     // The smallest within one standard error (Breiman et al. 1984), or a point, of the best.
     let images = best.right.len().max(1) as f64;
@@ -161,9 +176,14 @@ fn why(rows: &[Row], written: usize, best: &str, error: f64) -> String {
         true => "the best of what keeps the given network".into(),
         false => format!("the smallest addition within {error:.1} points of the best, {best}, by cross-validation"),
     };
-    let mut reasons = vec![format!("written is `{}`, at {:.2}x of the given network added: {rule}", row.name, row.added_share)];
+    let mut reasons = vec![format!(
+        "written is `{}`, at {:.2}x of the given network added: {rule}",
+        row.name, row.added_share
+    )];
     for other in rows {
-        let Some(Bounded { mean, low, high }) = other.written_ahead else { continue };
+        let Some(Bounded { mean, low, high }) = other.written_ahead else {
+            continue;
+        };
         if high < 0.0 {
             let price = other.added_share;
             reasons.push(format!(

@@ -135,7 +135,11 @@ pub fn base<'a>(
             (command.to_owned(), ScenarioFile::of_text(&text))
         }
         (None, Some(path)) => (path.display().to_string(), read_scenario(path)?),
-        (None, None) => return Err(Rejection::Usage(format!("{command} needs --data PATH or --scenario FILE"))),
+        (None, None) => {
+            return Err(Rejection::Usage(format!(
+                "{command} needs --data PATH or --scenario FILE"
+            )));
+        }
     };
     sets.push(("run.keep", "best".into()));
     // Nothing learns to decide here, and nothing is paid.

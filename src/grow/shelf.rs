@@ -64,7 +64,8 @@ pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, G
     }
 }
 
-fn files(folder: &Path, number: usize) -> [PathBuf; 2] {
+/// The files of attempt `number`: about it, and its network.
+pub fn files(folder: &Path, number: usize) -> [PathBuf; 2] {
     ["json", "safetensors"].map(|ending| folder.join(format!("attempt{number}.{ending}")))
 }
 

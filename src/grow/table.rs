@@ -179,9 +179,7 @@ pub fn choose(rows: &[Row], keep: Keep) -> Option<Choice> {
         Some(row) => (row, None),
         None if low > 0.0 => (
             grown,
-            Some(format!(
-                "growth is ahead of the best other, {name}, by {by}"
-            )),
+            Some(format!("growth is ahead of the best other, {name}, by {by}")),
         ),
         None => (best, Some(format!("growth is not ahead of {name} ({by})"))),
     };

@@ -33,9 +33,11 @@ pub(super) fn adaptation_table(rows: &[Row]) -> Table {
     numbers.extend(["rate", "MMAC", "seconds"]);
     let cells = rows.iter().map(|row| {
         let shown = row.test.unwrap_or(row.cross_validated);
-        let ahead = row.written_ahead.map_or_else(String::new, |Bounded { mean, low, high }| {
-            format!("{mean:+.1} ({low:+.1} to {high:+.1})")
-        });
+        let ahead = row
+            .written_ahead
+            .map_or_else(String::new, |Bounded { mean, low, high }| {
+                format!("{mean:+.1} ({low:+.1} to {high:+.1})")
+            });
         let mut cells = vec![
             row.name.clone(),
             format!("{:.2}x", row.added_share),

@@ -21,10 +21,10 @@ mod audit;
 mod survey;
 mod trials;
 
+pub use adapted::adaptation_text;
 pub use audit::{audit_text, exploited};
 pub use comparison::{comparison_tables, comparison_text};
 pub use evaluation::evaluation_text;
-pub use adapted::adaptation_text;
 pub use grown::growth_text;
 pub use html::{ListedTraining, adaptation_page, comparison_page, evaluation_page, growth_page, run_page};
 pub use lines::{anomaly_lines, event_line, header, round_line};

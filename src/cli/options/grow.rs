@@ -122,5 +122,7 @@ pub struct AdaptOptions {
 fn share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok());
     let is_valid = |share: &f64| share.is_finite() && *share > 0.0;
-    number.filter(is_valid).ok_or_else(|| "valid: a number above 0 and an x, e.g. 0.3x".into())
+    number
+        .filter(is_valid)
+        .ok_or_else(|| "valid: a number above 0 and an x, e.g. 0.3x".into())
 }

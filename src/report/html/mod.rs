@@ -14,8 +14,8 @@ mod evaluation;
 mod grown;
 mod adapted;
 
+pub use adapted::adaptation_page;
 pub use comparison::{ListedTraining, comparison_page};
 pub use evaluation::evaluation_page;
-pub use adapted::adaptation_page;
 pub use grown::growth_page;
 pub use run::{list_page, run_page};

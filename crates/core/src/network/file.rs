@@ -53,7 +53,9 @@ impl Description {
             let prefix = in_domain(&name, "");
             let is_own = |name: &String, _: &mut PlainTensor| name.starts_with(&prefix);
             let own: Vec<_> = parameters.extract_if(.., is_own).collect();
-            let own = own.into_iter().map(|(name, tensor)| (name[prefix.len()..].to_owned(), tensor));
+            let own = own
+                .into_iter()
+                .map(|(name, tensor)| (name[prefix.len()..].to_owned(), tensor));
             (name, domain, own.collect::<BTreeMap<_, _>>())
         });
         let domains: Vec<_> = domains.collect();
