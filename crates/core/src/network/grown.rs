@@ -11,7 +11,7 @@ use crate::graph::{Graph, LayerGraph, SeedGraph};
 use crate::growth::{SeedStage, SlotId, Topology};
 use crate::host::Host;
 use crate::nn::Mode;
-use crate::random::{Domain, RunRng};
+use crate::random::{Domain, Draw, RunRng};
 use crate::torch::{Backend, Inference, PlainTensor, copy_into};
 
 /// Samples that are run at once.
@@ -282,6 +282,19 @@ impl GrownNetwork {
             logits.push(host.run(0..host.num_ops(), &part, Mode::Eval)?);
         }
         Ok(Tensor::f_cat(&logits, 0)?)
+    }
+
+    /// Images of drawn pixels, `u8 [count, height, width, channels]`, and their [logits](Self::predict).
+    ///
+    /// # Errors
+    /// Those of [`Self::build`]; a network for texts.
+    pub fn on_drawn_images(&self, count: i64) -> Result<[PlainTensor; 2], NetworkError> {
+        let Graph { side, channels, .. } = self.graph;
+        let shape = [count, side, side, channels];
+        let mut rng = RunRng::new(0, Domain::HostInit, &[]);
+        let pixels: Vec<u8> = (0..shape.iter().product()).map(|_: i64| rng.below(256) as u8).collect();
+        let images = Tensor::f_from_slice(&pixels)?.f_view(shape)?;
+        Ok([PlainTensor::of(&images)?, PlainTensor::of(&self.predict(&images)?)?])
     }
 
     /// Samples as the network reads them: of images `f32 [n, channels, height, width]`, channels-last in memory.
