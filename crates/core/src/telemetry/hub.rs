@@ -16,7 +16,7 @@ use super::lane::{Batch, Lane};
 use super::live::LiveState;
 use super::mark::EventsMark;
 use super::payload::{AnomalyState, RunFinished, RunState};
-use super::segments::EVENTS_FILE;
+use super::reader::EVENTS_FILE;
 use super::sink::{RunInfo, Sink, TelemetryError};
 
 /// The events since the last flush, in the order of their production. A plain list: an event lives exactly until the
