@@ -1,7 +1,6 @@
 //! The state behind every view: the events of a run, from its beginning or while they are written, folded into plain data of
 //! bounded size. Reports, the terminal, `show` and the summary are drawn from it and from nothing else that happened.
 
-mod trace;
 mod episodes;
 mod choices;
 mod anomalies;
@@ -15,9 +14,8 @@ use crate::telemetry::{Event, LearnerUpdate, LiveState, Payload, Severity, Times
 
 pub use anomalies::Anomalies;
 pub use choices::{Choices, OpCounts};
-pub use episodes::{EpisodePoint, Episodes, ModalOrder};
+pub use episodes::{DecisionPoint, EpisodePoint, EpisodeTrace, Episodes, Mark, ModalOrder, StepPoint};
 pub use feed::{Feed, FeedError};
-pub use trace::{DecisionPoint, EpisodeTrace, Mark, StepPoint};
 
 /// Updates of the policy that are kept.
 const UPDATES: usize = 400;
