@@ -8,8 +8,7 @@ use super::{growth, learning, network};
 use crate::files::{counted, name_of};
 use crate::record::RunEntry;
 use crate::report::results;
-use crate::report::source::RunSource;
-use crate::report::state::ViewState;
+use crate::report::state::{RunSource, ViewState};
 use crate::report::words::number;
 use crate::telemetry::{LiveState, Num, RoundResult, RunState, Severity};
 
