@@ -14,7 +14,6 @@ mod modules;
 mod stages;
 mod statistics;
 mod record;
-mod change;
 mod gates;
 mod invariants;
 mod report;
@@ -29,7 +28,6 @@ pub use alpha::{ALPHA_TOLERANCE, AlphaController, RampShape};
 pub(crate) use blend::fit_residual;
 pub use blend::{Amplitude, BlendError, Residual};
 pub use blueprint::{Blueprint, BlueprintError, MAX_BLUEPRINTS, SeedModule};
-pub use change::{Change, Effect, GateReport, Retarget, SeedPlan, Transition};
 pub use gate_network::GateNetwork;
 pub use gates::{MIN_CONTRIBUTION, evaluate_gate};
 pub use instance::SeedInstance;
@@ -41,7 +39,10 @@ pub use lifecycle::{
 };
 pub(crate) use modules::module_of;
 pub use modules::{CnnBlueprint, TokenBlueprint};
-pub use record::{AccuracyTrack, ContributionTrack, GateMemory, GradientTrack, PruneOrder, SeedIdentity, SeedRecord};
+pub use record::{
+    AccuracyTrack, Change, ContributionTrack, Effect, GateMemory, GateReport, GradientTrack, PruneOrder, Retarget,
+    SeedIdentity, SeedPlan, SeedRecord, Transition,
+};
 pub use registry::{BlueprintRegistry, FIRST_PLUGIN_INDEX};
 pub use report::SeedReport;
 pub use stages::{Isolation, has_optimizer, may_follow, next_stage, trains};
