@@ -1,6 +1,6 @@
 //! Seeds: what can grow in a slot, and its life cycle there (`docs/reference/hosts-and-seeds.md`).
 //!
-//! Two halves that meet only in an env's slots: plain data (stages, alpha, gates, legality, lifecycle) and tensors
+//! Two halves that meet only in an env's slots: plain data (stages with their gates, alpha, legality, lifecycle) and tensors
 //! (blueprints, modules, gate networks, blend operators).
 
 mod alpha;
@@ -11,10 +11,9 @@ mod gate_network;
 mod registry;
 mod instance;
 mod modules;
-mod stages;
 mod statistics;
 mod record;
-mod gates;
+mod stages;
 mod invariants;
 mod report;
 mod legality;
@@ -29,7 +28,6 @@ pub(crate) use blend::fit_residual;
 pub use blend::{Amplitude, BlendError, Residual};
 pub use blueprint::{Blueprint, BlueprintError, MAX_BLUEPRINTS, SeedModule};
 pub use gate_network::GateNetwork;
-pub use gates::{MIN_CONTRIBUTION, evaluate_gate};
 pub use instance::SeedInstance;
 pub use invariants::broken_law;
 pub use legality::{Limits, SlotView, command_legal, legal};
@@ -45,5 +43,5 @@ pub use record::{
 };
 pub use registry::{BlueprintRegistry, FIRST_PLUGIN_INDEX};
 pub use report::SeedReport;
-pub use stages::{Isolation, has_optimizer, may_follow, next_stage, trains};
+pub use stages::{Isolation, MIN_CONTRIBUTION, evaluate_gate, has_optimizer, may_follow, next_stage, trains};
 pub use statistics::{GradientSums, Growth, STATISTICS_STRIDE};
