@@ -186,11 +186,11 @@ const CERTIFIED: i64 = 16;
 /// Drawn images and what the given network makes of them; and the SHA-256 of its weights, by their names in Python.
 fn certificate_of(network: &GrownNetwork, names: &Names) -> Result<(Vec<u8>, String), ExportError> {
     let [images, logits] = network.on_drawn_images(CERTIFIED)?;
-    let view = |kind, tensor: &'_ PlainTensor| TensorView::new(kind, tensor.shape().to_vec(), tensor.bytes());
-    let views = [
-        ("images", view(Dtype::U8, &images)?),
-        ("logits", view(Dtype::F32, &logits)?),
-    ];
+    let views = [("images", Dtype::U8, &images), ("logits", Dtype::F32, &logits)].map(|(name, kind, tensor)| {
+        let view = TensorView::new(kind, tensor.shape().to_vec(), tensor.bytes());
+        view.map(|view| (name, view))
+    });
+    let views = views.into_iter().collect::<Result<Vec<_>, _>>()?;
     let by_name: BTreeMap<String, &[u8]> = network
         .parameters
         .iter()
