@@ -227,7 +227,18 @@ fn given_network(
     like: &Outcome,
 ) -> Result<GrownNetwork, GrowError> {
     let (task, folder) = (&prepared.loaded.task, prepared.file.folder.as_deref());
-    if let Ok(kept) = GrownNetwork::load_any(&order.given)? {
+    let like = &like.network;
+    let data = DataCard {
+        classes: Vec::new(),
+        validation: None,
+        test: None,
+        ..like.data.clone()
+    };
+    if let Ok(mut kept) = GrownNetwork::load_any(&order.given)? {
+        // A module that was brought along says nothing of how it reads pixels.
+        if kept.data.hash.is_empty() {
+            kept.data = data;
+        }
         return Ok(kept);
     }
     let classes = given.other_classes.map_or(task.classes, |classes| classes as i64);
@@ -235,7 +246,6 @@ fn given_network(
     let tensors = GivenWeights::read(&order.given.display().to_string(), None, &plan)?.tensors;
     let parameters = plan.outline().parameters;
     let macs = plan.op_costs().iter().map(|cost| cost.macs).sum();
-    let like = &like.network;
     Ok(GrownNetwork {
         graph: plan.graph(),
         parameters: tensors,
@@ -247,12 +257,7 @@ fn given_network(
             host_parameters: parameters,
             host_macs: macs,
         },
-        data: DataCard {
-            classes: Vec::new(),
-            validation: None,
-            test: None,
-            ..like.data.clone()
-        },
+        data,
         origin: like.origin.clone(),
         growth: Vec::new(),
         domains: BTreeMap::new(),
