@@ -1,6 +1,7 @@
 """Neural networks that grow while they train: the program ``simic-engine`` from Python.
 
 * :func:`grow` grows a network on your data, from fresh weights or yours, and says whether that was worth it.
+* :func:`adapt` makes a trained network read other images as well, with the given one inside as it was.
 * :func:`run` plays a scenario, :func:`runs` lists what was played, and :class:`Run` has its events as Arrow tables.
 * :class:`Trajectories` has what controllers saw and did, as numpy arrays.
 * :func:`load_network` gives an exported network as an ``nn.Module``.
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ._program import environment, program
 from .errors import EngineError
-from .grow import Grown, grow
+from .grow import Adapted, Grown, adapt, grow
 from .networks import load_network
 from .runs import Run, run, runs
 from .trajectories import Trajectories
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from .envs import VectorEnv
 
 __all__ = [
+    "Adapted",
     "EngineError",
     "Grown",
     "Run",
     "Trajectories",
     "VectorEnv",
+    "adapt",
     "environment",
     "grow",
     "load_network",

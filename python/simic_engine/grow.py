@@ -1,4 +1,4 @@
-"""Growing a network on arrays or files: what ``simic-engine grow`` does, with values in and out."""
+"""Growing a network on arrays or files, and adapting one: what ``simic-engine grow`` and ``adapt`` do, with values in and out."""
 
 from __future__ import annotations
 
@@ -21,36 +21,29 @@ from .networks import load_network
 if TYPE_CHECKING:
     import torch
 
+    #: A file or folder.
+    Place = str | os.PathLike[str]
+    #: Images and their labels.
+    Labelled = tuple[numpy.ndarray, numpy.ndarray]
+    #: ``(means, deviations)``, or a text or path that the program takes.
+    Normalisation = Sequence[Sequence[float]] | Sequence[float] | Place
+    #: Tensors by name, or a file of them.
+    Weights = Mapping[str, torch.Tensor] | Place
+
 
 @dataclass(frozen=True)
-class Grown:
-    """Result of a growth: a folder of plain PyTorch, and the table beside it."""
+class _Result:
+    """A folder of plain PyTorch, and the table beside it."""
 
-    #: Holds ``network.py``, ``network.safetensors``, ``card.md``, ``grow.json`` and the scenarios.
+    #: Holds ``network.py``, ``network.safetensors``, ``card.md``, and the table as JSON and as a page.
     folder: Path
-    #: ``choice``, ``rows`` and ``notes`` as ``grow.json`` has them.
+    #: The table as JSON has it.
     report: dict[str, Any]
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """A row for each way to spend the compute: sizes, seconds, accuracies with intervals."""
+        """The rows: sizes, seconds, accuracies with intervals."""
         return cast("list[dict[str, Any]]", self.report["rows"])
-
-    @property
-    def why(self) -> str:
-        """Which network it is, and why, in a sentence."""
-        return str(self.report["choice"]["why"])
-
-    def __repr__(self) -> str:
-        return f"Grown({str(self.folder)!r}, {self.report['choice']['name']!r})"
-
-    def __str__(self) -> str:
-        """The rows, with percent of the parts and 95 % intervals, notes, and the choice."""
-        head = ("network", "parameters", "MMAC", "seconds", "val %", "test %", "95 %", "grown ahead")
-        why = self.why[:1].upper() + self.why[1:]
-        notes = [f"{row['name']}: compute {row['note']}" for row in self.table if "note" in row]
-        notes += self.report["notes"]
-        return "\n".join([table(head, map(_cells, self.table)), *notes, f"{why}.", f"It is in {self.folder}"])
 
     @property
     def network(self) -> torch.nn.Module:
@@ -64,23 +57,63 @@ class Grown:
         return cast("Callable[[torch.Tensor], torch.Tensor]", module.normalise)
 
 
+class Grown(_Result):
+    """Result of a growth; a row of the table for each way to spend the compute. Its scenarios are in the folder as well."""
+
+    @property
+    def why(self) -> str:
+        """Which network it is, and why, in a sentence."""
+        return str(self.report["choice"]["why"])
+
+    def __repr__(self) -> str:
+        return f"Grown({str(self.folder)!r}, {self.report['choice']['name']!r})"
+
+    def __str__(self) -> str:
+        """The rows, with percent of the parts and 95 % intervals, notes, and the choice."""
+        head = ("network", "parameters", "MMAC", "seconds", "val %", "test %", "95 %", "grown ahead")
+        notes = [f"{row['name']}: compute {row['note']}" for row in self.table if "note" in row]
+        notes += self.report["notes"]
+        return "\n".join([table(head, map(_cells, self.table)), *notes, f"{_sentence(self.why)}.", f"It is in {self.folder}"])
+
+
+class Adapted(_Result):
+    """Result of an adaptation: the given network with a domain more; a row of the table for each way to read the new images."""
+
+    @property
+    def domain(self) -> str:
+        """The domain's name: ``network(x, domain=name)`` reads the new images, ``network(x)`` is the given network."""
+        return str(self.report["domain"])
+
+    @property
+    def why(self) -> str:
+        """Which row is written, and why, in a sentence."""
+        return str(self.report["why"])
+
+    def __repr__(self) -> str:
+        return f"Adapted({str(self.folder)!r}, {self.domain!r}, {self.report['written']!r})"
+
+    def __str__(self) -> str:
+        """The rows, with what they add to the given network, percent of the images and 95 % intervals, and the choice."""
+        head = ("what learns", "added", "cv %", "test %", "95 %", "written ahead", "old %", "rate")
+        return "\n".join([table(head, map(_adapted_cells, self.table)), f"{_sentence(self.why)}.", f"It is in {self.folder}"])
+
+
 def grow(
-    x: numpy.ndarray | str | os.PathLike[str],
+    x: numpy.ndarray | Place,
     y: numpy.ndarray | None = None,
     *,
     host: str | torch.nn.Module | None = None,
-    weights: Mapping[str, torch.Tensor] | str | os.PathLike[str] | None = None,
-    freeze: bool = False,
+    weights: Weights | None = None,
     budget: str = "2x",
-    normalise: Sequence[Sequence[float]] | Sequence[float] | str | os.PathLike[str] | None = None,
-    test: tuple[numpy.ndarray, numpy.ndarray] | None = None,
+    normalise: Normalisation | None = None,
+    test: Labelled | None = None,
     rates: Sequence[float] = (),
     tries: int = 4,
     steps: int | None = None,
     seed: int | None = None,
     keep: str = "best",
     set: Mapping[str, object] | None = None,
-    out: str | os.PathLike[str] | None = None,
+    out: Place | None = None,
     threads: int | None = None,
     progress: bool = False,
 ) -> Grown:
@@ -89,63 +122,144 @@ def grow(
     ``x`` are images ``[n, height, width]`` or ``[n, height, width, channels]``, bytes or floats from 0 to 1, with labels
     ``y``; or the path of data that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list
     hosts``, or a module that :func:`to_host` understands, which is then the given network; ``weights`` a ``state_dict`` or a
-    safetensors file to begin with, whose head may be for other classes: a new one is drawn. ``freeze`` leaves what is given as
-    it is. ``normalise`` says how the given network was trained to read pixels, and is asked for where a network is given:
-    ``(means, deviations)``, each with a number for every channel, or two numbers for one, of pixels from 0 to 1; ``"0..1"``:
-    those as they are; ``"imagenet"``; or the path of a ``card.json`` or kept network. A network that the program has kept
-    knows it, and a fresh one reads by the moments of the training part. ``test`` is a test part; without one it is drawn.
-    ``keep="grown"`` writes the grown network, also where others are better. ``out`` is a folder, one of its own in the
-    temporary folder if left out; where the same call was interrupted, it continues. Raises :class:`EngineError` if it is
-    refused or fails.
+    safetensors file to begin with, whose head may be for other classes: a new one is drawn. ``normalise`` says how the given
+    network was trained to read pixels, and is asked for where a network is given: ``(means, deviations)``, each with a number
+    for every channel, or two numbers for one, of pixels from 0 to 1; ``"0..1"``: those as they are; ``"imagenet"``; or the path
+    of a ``card.json`` or kept network. A network that the program has kept knows it, and a fresh one reads by the moments of
+    the training part. ``test`` is a test part; without one it is drawn. ``keep="grown"`` writes the grown network, also where
+    others are better. ``out`` is a folder, one of its own in the temporary folder if left out; where the same call was
+    interrupted, it continues. Raises :class:`EngineError` if it is refused or fails.
     """
-    folder = Path(out if out is not None else tempfile.mkdtemp(prefix="simic-engine-grown-"))
+    given: torch.nn.Module | Weights | None = weights
+    if host is not None and not isinstance(host, str):
+        if weights is not None:
+            raise EngineError("a module brings its own weights; leave out weights=, or name the host")
+        given, host = host, None
+    own = {"--budget": budget, "--tries": tries, "--keep": keep, "--steps": steps}
+    shared = {"--host": host, "--seed": seed, "--threads": threads}
+    return Grown(*_play("grow", (x, y, test), given, own | shared, normalise, rates, set, out, progress))
+
+
+def adapt(
+    network: torch.nn.Module | Weights,
+    x: numpy.ndarray | Place,
+    y: numpy.ndarray | None = None,
+    *,
+    host: str | None = None,
+    normalise: Normalisation | None = None,
+    domain: str | None = None,
+    budget: str = "1x",
+    old: Labelled | Place | None = None,
+    rates: Sequence[float] = (),
+    test: Labelled | None = None,
+    seed: int | None = None,
+    set: Mapping[str, object] | None = None,
+    out: Place | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+) -> Adapted:
+    """Adapts a trained network to other images; the given one stays inside, bit for bit, and is compared with fine-tuned copies.
+
+    ``network`` is a module that :func:`to_host` understands, a ``state_dict`` or safetensors file with weights of ``host``, a
+    kept network, or the folder of an earlier result, which gets one domain more. ``domain`` is the name of the new one, and
+    ``budget`` the most that it may add, in sizes of the given network, ``"0.3x"``. ``old`` are data that the network was
+    trained on: copies are also tuned with them, and the table says how rows read them. Learning rate and size are chosen by
+    cross-validation over all images; ``rates`` are those to try. Everything else is as :func:`grow` takes it, but ``test``:
+    without one there is none.
+    """
+    own = {"--budget": budget, "--domain": domain, "--old": old}
+    shared = {"--host": host, "--seed": seed, "--threads": threads}
+    return Adapted(*_play("adapt", (x, y, test), network, own | shared, normalise, rates, set, out, progress))
+
+
+def _play(
+    command: str,
+    data: tuple[numpy.ndarray | Place, numpy.ndarray | None, Labelled | None],
+    given: torch.nn.Module | Weights | None,
+    flags: Mapping[str, Any],
+    normalise: Normalisation | None,
+    rates: Sequence[float],
+    set: Mapping[str, object] | None,
+    out: Place | None,
+    progress: bool,
+) -> tuple[Path, dict[str, Any]]:
+    """Runs ``command``; its folder and the table in it."""
+    folder = Path(out if out is not None else tempfile.mkdtemp(prefix=f"simic-engine-{command}-"))
     with tempfile.TemporaryDirectory(prefix="simic-engine-data-") as scratch:
         # The scenario that is written beside the result names the data.
         place = folder.with_name(f"{folder.name}-data") if out is not None else Path(scratch)
         place.mkdir(parents=True, exist_ok=True)
-        data = os.fspath(x) if isinstance(x, (str, os.PathLike)) else _write_data(place, x, y, test)
-        arguments = ["grow", "--data", data, "--budget", budget, "--tries", str(tries), "--keep", keep, "-o", str(folder)]
-        if host is not None and not isinstance(host, str):
-            if weights is not None:
-                raise EngineError("a module brings its own weights; leave out weights=, or name the host")
-            from .hosts import to_host
-
-            weights, host = to_host(host, _shape(x), place / "host.safetensors"), None
-        elif isinstance(weights, Mapping):
-            from safetensors.torch import save_file
-
-            for name, tensor in weights.items():
-                if not hasattr(tensor, "contiguous"):
-                    raise EngineError(f"weights[{name!r}] is of type {type(tensor).__name__}; expected a state_dict of tensors")
-            save_file({name: tensor.contiguous() for name, tensor in weights.items()}, place / "weights.safetensors")
-            weights = place / "weights.safetensors"
-        arguments += ["--host", host] if host is not None else []
-        arguments += ["--weights", os.fspath(weights)] if weights is not None else []
-        arguments += ["--freeze"] if freeze else []
+        arguments = [command, "--data", _data(place / "data.npz", *data), "-o", str(folder)]
+        arguments += ["--weights", _given(place, given, data[0])] if given is not None else []
+        for flag, value in flags.items():
+            # Arrays of old data.
+            text = _data(place / "old.npz", *value, None) if isinstance(value, tuple) else value
+            arguments += [flag, str(text)] if text is not None else []
         arguments += [f"--normalise={_normalisation(normalise)}"] if normalise is not None else []
-        for flag, value in (("--steps", steps), ("--seed", seed), ("--threads", threads)):
-            arguments += [flag, str(value)] if value is not None else []
         arguments += ["--rates", ",".join(map(str, rates))] if rates else []
         arguments += settings(set)
         call(arguments, progress)
-    return Grown(folder, json.loads((folder / "grow.json").read_text()))
+    return folder, json.loads((folder / f"{command}.json").read_text())
+
+
+def _given(place: Path, network: torch.nn.Module | Weights, x: numpy.ndarray | Place) -> str:
+    """The path of a given network, which is written to ``place`` if it is no file."""
+    if isinstance(network, (str, os.PathLike)):
+        return os.fspath(network)
+    if not isinstance(network, Mapping):
+        from .hosts import to_host
+
+        return str(to_host(network, _shape(x), place / "host.safetensors"))
+    from safetensors.torch import save_file
+
+    for name, tensor in network.items():
+        if not hasattr(tensor, "contiguous"):
+            raise EngineError(f"weights[{name!r}] is of type {type(tensor).__name__}; expected a state_dict of tensors")
+    file = place / "weights.safetensors"
+    save_file({name: tensor.contiguous() for name, tensor in network.items()}, file)
+    return str(file)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    test, ahead = row["test"], row.get("grown_ahead")
     return (
         row["name"],
         str(row["parameters"]),
         number(row["macs"] / 1e6, ".3f"),
         number(row["seconds"], ".1f"),
         number(row["validation"], ".2f"),
-        number(test["mean"], ".2f"),
-        " to ".join(number(test[end], ".1f") for end in ("low", "high")),
-        "{} ({} to {})".format(*(number(ahead[part], "+.2f") for part in ("mean", "low", "high"))) if ahead else "",
+        number(row["test"]["mean"], ".2f"),
+        _interval(row["test"]),
+        _ahead(row.get("grown_ahead"), "+.2f"),
     )
 
 
-def _normalisation(normalise: Sequence[Sequence[float]] | Sequence[float] | str | os.PathLike[str]) -> str:
+def _adapted_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    test, old = row.get("test"), row.get("old")
+    return (
+        row["name"],
+        f"{number(row['added_share'], '.2f')}x",
+        number(row["cross_validated"]["mean"], ".1f"),
+        number(test and test["mean"], ".1f"),
+        _interval(test or row["cross_validated"]),
+        _ahead(row.get("written_ahead"), "+.1f"),
+        number(old and old["mean"], ".1f"),
+        str(row["rate"]),
+    )
+
+
+def _interval(bounded: Mapping[str, Any]) -> str:
+    return " to ".join(number(bounded[end], ".1f") for end in ("low", "high"))
+
+
+def _ahead(ahead: Mapping[str, Any] | None, form: str) -> str:
+    return "{} ({} to {})".format(*(number(ahead[part], form) for part in ("mean", "low", "high"))) if ahead else ""
+
+
+def _normalisation(normalise: Normalisation) -> str:
     """Text, or means and then deviations, as the program takes them."""
     if isinstance(normalise, (str, os.PathLike)):
         return os.fspath(normalise)
@@ -158,22 +272,20 @@ def _normalisation(normalise: Sequence[Sequence[float]] | Sequence[float] | str 
     return ",".join(map(str, moments.ravel().tolist()))
 
 
-def _shape(x: numpy.ndarray | str | os.PathLike[str]) -> tuple[int, int, int]:
+def _shape(x: numpy.ndarray | Place) -> tuple[int, int, int]:
     """Channels, height and width of the images."""
     if isinstance(x, (str, os.PathLike)):
-        raise EngineError("a module as host needs the images as an array: how large they are is not known from a path")
+        raise EngineError("a module needs the images as an array: how large they are is not known from a path")
     height, width, *channels = numpy.asarray(x).shape[1:]
     return (channels[0] if channels else 1, height, width)
 
 
-def _write_data(
-    folder: Path,
-    x: numpy.ndarray,
-    y: numpy.ndarray | None,
-    test: tuple[numpy.ndarray, numpy.ndarray] | None,
-) -> str:
+def _data(file: Path, x: numpy.ndarray | Place, y: numpy.ndarray | None, test: Labelled | None) -> str:
+    """The path of data; arrays are written to ``file``."""
+    if isinstance(x, (str, os.PathLike)):
+        return os.fspath(x)
     if y is None:
-        raise EngineError("arrays of images need labels: grow(x, y)")
+        raise EngineError("arrays of images need labels, y")
     parts = {"train": (x, y)} if test is None else {"train": (x, y), "test": test}
     arrays: dict[str, Any] = {}
     for part, (images, labels) in parts.items():
@@ -185,6 +297,5 @@ def _write_data(
         # The program reads row-major arrays alone; of a transposed one, numpy would write the other order.
         arrays[f"x_{part}"] = numpy.ascontiguousarray(images, None if images.dtype == numpy.uint8 else numpy.float32)
         arrays[f"y_{part}"] = labels
-    file = folder / "data.npz"
     numpy.savez(file, **arrays)
     return str(file)

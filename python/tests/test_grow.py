@@ -52,24 +52,6 @@ def module():
     ).eval()
 
 
-def test_a_frozen_module_is_inside_the_grown_network_bit_for_bit():
-    x, y = images(240, 1)
-    test = images(90, 2)
-    given = module()
-
-    grown = se.grow(x, y, host=given, freeze=True, normalise="0..1", budget="4x", test=test, **QUICK)
-
-    rows = {row["way"]: row for row in grown.table}
-    with torch.no_grad():
-        hits = (given(torch.from_numpy(test[0][:, None] / numpy.float32(255))).argmax(1).numpy() == test[1]).mean()
-    assert rows["given"]["test"]["mean"] == pytest.approx(100 * hits)
-    kept = grown.network.state_dict()
-    expected = {name: tensor for name, tensor in given.state_dict().items() if "num_batches" not in name}
-    flat = [tensor for name, tensor in kept.items() if "r0c" not in name and "r1c" not in name and "num_batches" not in name]
-    assert len(flat) == len(expected)
-    assert all(any(torch.equal(tensor, other) for other in flat) for tensor in expected.values())
-
-
 def test_what_does_not_fit_together_is_said():
     x, y = images(30, 1)
     with pytest.raises(se.EngineError, match="need labels"):
@@ -77,7 +59,7 @@ def test_what_does_not_fit_together_is_said():
     with pytest.raises(se.EngineError, match="brings its own weights"):
         se.grow(x, y, host=module(), weights=module().state_dict())
     with pytest.raises(se.EngineError, match="needs --normalise"):
-        se.grow(x, y, host=module(), freeze=True)
+        se.grow(x, y, host=module())
     with pytest.raises(se.EngineError, match="'epoch'. is of type int"):
         se.grow(x, y, weights={**module().state_dict(), "epoch": 3})
     for normalise in (((0.5, 0.25), (0.5, 0.25), (0.5, 0.25)), ((0.5, 0.5), (0.25,)), 0.5, ((), ())):

@@ -20,7 +20,7 @@ use crate::engine::{Names, Prepared};
 use crate::eval::{PlayEvent, Report};
 use crate::grow::{Base, GrowError, Ordered, Variant, open_place, ordered};
 use crate::keep::TestPart;
-use crate::network::{DataCard, GivenWeights, GrownNetwork, Measures};
+use crate::network::{DataCard, GivenWeights, GrownNetwork, Measures, Origin};
 use folds::{FOLDS, Folds, first};
 use methods::{Method, Parts, SEEDS, TUNED};
 use play::{Trained, Trainer, Training};
@@ -108,9 +108,21 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         }
         outcomes.push(outcome);
     }
+    let learnt = &outcomes[0].network;
+    let data_card = DataCard {
+        classes: Vec::new(),
+        validation: None,
+        test: None,
+        ..learnt.data.clone()
+    };
     let given = match kept {
+        // A module that was brought along doesn't say how it reads pixels.
+        Some(kept) if kept.data.hash.is_empty() => GrownNetwork {
+            data: data_card,
+            ..kept
+        },
         Some(kept) => kept,
-        None => given_network(&prepared, order, &given, &outcomes[0].network)?,
+        None => given_network(&prepared, order, &given, data_card, &learnt.origin)?,
     };
     let old = order.old.as_ref().map(TestPart::of).transpose()?.flatten();
     table(order, given, outcomes, TestPart::of(&data)?.as_ref(), old.as_ref())
@@ -226,12 +238,13 @@ fn what_was_ordered(order: &Order, prepared: &Prepared, data: &TaskData, given: 
     ordered(prepared, data, given.tensors.iter(), &own)
 }
 
-/// The given network of a file of weights, with the head that it has; `like` one that has learnt from the same data.
+/// The given network of a file of weights, with the head that it has.
 fn given_network(
     prepared: &Prepared,
     order: &Order,
     given: &GivenWeights,
-    like: &GrownNetwork,
+    data: DataCard,
+    origin: &Origin,
 ) -> Result<GrownNetwork, GrowError> {
     let (task, folder) = (&prepared.loaded.task, prepared.file.folder.as_deref());
     let classes = given.other_classes.map_or(task.classes, |classes| classes as i64);
@@ -250,13 +263,8 @@ fn given_network(
             host_parameters: parameters,
             host_macs: macs,
         },
-        data: DataCard {
-            classes: Vec::new(),
-            validation: None,
-            test: None,
-            ..like.data.clone()
-        },
-        origin: like.origin.clone(),
+        data,
+        origin: origin.clone(),
         growth: Vec::new(),
         domains: BTreeMap::new(),
     })

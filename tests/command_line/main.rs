@@ -1,5 +1,7 @@
 //! The command line as a user meets it: the real binary, what it prints and what it leaves behind.
 
+#[cfg(unix)]
+mod adapt;
 mod baselines;
 mod check;
 #[cfg(unix)]

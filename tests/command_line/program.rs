@@ -204,7 +204,7 @@ pub fn engine(line: &str) -> Output {
 }
 
 /// Commands that look for no runs.
-const WITHOUT_RUNS: [&str; 5] = ["data", "grow", "init", "reward-audit", "validate"];
+const WITHOUT_RUNS: [&str; 6] = ["adapt", "data", "grow", "init", "reward-audit", "validate"];
 
 /// The same of what is in the folder `at` and named by its place there; its runs are in `runs`.
 pub fn engine_at(at: &Path, line: &str) -> Output {

@@ -8,7 +8,7 @@ use crate::program::{
 };
 
 const COMMANDS: &str = "run learn resume runs show report watch check diff export-tables eval validate data traj list \
-                        explain new sweep compare serve-envs export grow";
+                        explain new sweep compare serve-envs export grow adapt";
 
 /// The help of a command.
 fn help(command: &str) -> String {

@@ -50,8 +50,8 @@ fn paired_differences_know_which_samples_differ() {
 }
 
 #[track_caller]
-fn assert_choice(rows: &[Row], keeps_its_weights: bool, way: Way, why: &str) {
-    let choice = choose(rows, keeps_its_weights, Keep::Best).unwrap();
+fn assert_choice(rows: &[Row], way: Way, why: &str) {
+    let choice = choose(rows, Keep::Best).unwrap();
     assert_eq!(choice.way, way);
     assert!(choice.why.contains(why), "{}", choice.why);
 }
@@ -63,8 +63,7 @@ fn growth_is_written_where_it_is_ahead_of_the_best_other_by_its_interval() {
         row(Way::Trained, 80.0, Some((0.5, 3.0))),
         row(Way::Grown, 82.0, None),
     ];
-    let why = "the best other that may be written, fine-tuned";
-    assert_choice(&rows, false, Way::Grown, why);
+    assert_choice(&rows, Way::Grown, "the best other, fine-tuned");
 }
 
 #[test]
@@ -75,49 +74,35 @@ fn the_best_other_by_validation_is_written_where_growth_is_not_ahead() {
         row(Way::Widened, 79.0, Some((5.0, 6.0))),
         row(Way::Grown, 90.0, None),
     ];
-    assert_choice(&rows, false, Way::Trained, "");
+    assert_choice(&rows, Way::Trained, "");
     let given = [row(Way::Given, 99.0, Some((-1.0, 1.0))), row(Way::Grown, 99.0, None)];
-    assert_choice(&given, false, Way::Given, "unchanged");
+    assert_choice(&given, Way::Given, "unchanged");
 }
 
 #[test]
-fn what_is_ahead_of_growth_is_named_first_also_where_it_may_not_be_written() {
+fn of_what_is_ahead_of_growth_the_best_by_validation_is_written_and_said_to_be_ahead() {
     let rows = [
         row(Way::Given, 50.0, Some((20.0, 30.0))),
         row(Way::Trained, 95.0, Some((-9.0, -5.0))),
         row(Way::Head, 96.0, Some((-4.0, 1.0))),
         row(Way::Grown, 82.0, None),
     ];
-    let free = "fine-tuned is ahead of growth by +7.00 points on the test part, 95 % interval +5.00 to +9.00; what is written \
-                is the network of the row fine-tuned";
-    assert_eq!(choose(&rows, false, Keep::Best).unwrap().why, free);
-    let kept = "fine-tuned, which does not keep the given network, is ahead of growth by +7.00 points on the test part, 95 % \
-                interval +5.00 to +9.00; growth is ahead of the best other that may be written, as given, by +25.00 points on \
-                the test part, 95 % interval +20.00 to +30.00; what is written is the network of the row grown";
-    assert_eq!(choose(&rows, true, Keep::Best).unwrap().why, kept);
+    let why = "fine-tuned is ahead of growth by +7.00 points on the test part, 95 % interval +5.00 to +9.00; what is written is \
+               the network of the row fine-tuned";
+    assert_eq!(choose(&rows, Keep::Best).unwrap().why, why);
 }
 
 #[test]
 fn a_person_may_keep_growth_where_it_is_not_ahead() {
     let rows = [row(Way::Trained, 80.0, Some((-0.5, 3.0))), row(Way::Grown, 79.0, None)];
-    let choice = choose(&rows, false, Keep::Grown).unwrap();
+    let choice = choose(&rows, Keep::Grown).unwrap();
     assert_eq!(choice.way, Way::Grown);
     let why = "(+1.25 points on the test part, 95 % interval -0.50 to +3.00); what is written is the network of the row grown, as --keep grown asks";
     assert!(choice.why.ends_with(why), "{}", choice.why);
 }
 
 #[test]
-fn of_a_network_without_a_head_the_one_that_has_trained_just_that_keeps_what_was_given() {
-    let rows = [
-        row(Way::Head, 70.0, Some((-3.0, 1.0))),
-        row(Way::Trained, 95.0, Some((-9.0, -5.0))),
-        row(Way::Grown, 69.0, None),
-    ];
-    assert_choice(&rows, true, Way::Head, "growth is not ahead of head alone");
-}
-
-#[test]
 fn without_a_committed_seed_the_best_other_is_written() {
     let trained = [row(Way::Trained, 80.0, None)];
-    assert_choice(&trained, false, Way::Trained, "was committed in the steps");
+    assert_choice(&trained, Way::Trained, "was committed in the steps");
 }
