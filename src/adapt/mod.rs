@@ -106,7 +106,8 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     }
     let given = given_network(&prepared, order, &given, &outcomes[0])?;
     let old = order.old.as_ref().map(TestPart::of).transpose()?.flatten();
-    table(order, given, outcomes, TestPart::of(&data)?.as_ref(), old.as_ref())
+    let wanted = (order.domain.as_str(), order.budget);
+    table(wanted, given, outcomes, TestPart::of(&data)?.as_ref(), old.as_ref())
 }
 
 /// Rows in the order in which they are played: what others follow first. `has_head`: the given head is for the same classes.
