@@ -26,22 +26,18 @@ def evaluate(network, samples, targets):
     return right, targets.numel(), close
 
 
-def main(folder, files):
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+def check(card, network, files):
+    """Compares what the card says with what the network reads of these files."""
     measured, places = card["measures"]["test"], card["data"]["test"]
     if measured is None:
         sys.exit("the card has no test accuracy: the run has measured none")
     samples, targets = read_part(files)
     if places is not None and len(targets) != len(places):
         samples, targets = samples[places], targets[places]
-    right, count, close = evaluate(load(folder), samples, targets)
+    right, count, close = evaluate(network, samples, targets)
     reported = round(measured["accuracy"] / 100 * measured["samples"])
     low, high = measured["interval"]
     print(f"accuracy {100 * right / count:.2f} %: {right} of {count} are right")
     print(f"the card {measured['accuracy']:.2f} %: {reported} of {measured['samples']}, 95 % interval {low:.2f} to {high:.2f}")
     if count != measured["samples"] or abs(right - reported) > close:
         sys.exit("these are not the numbers of the card: other data, or data that are prepared in another way")
-
-
-if __name__ == "__main__":
-    main(Path(__file__).parent, sys.argv[1:])

@@ -1,4 +1,5 @@
 import ast
+import hashlib
 import json
 import struct
 import sys

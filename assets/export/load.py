@@ -4,3 +4,8 @@ def load(folder=None):
     network = Network()
     network.load_state_dict(read_safetensors(folder / "network.safetensors"))
     return network.eval()
+
+
+def main(folder, arguments):
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    check(card, load(folder), arguments)

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use simic_engine::internals::clock::RunClock;
 use simic_engine::internals::env::{GrowingEnv, GrowthContext, SeedOrder};
 use simic_engine::internals::growth::{AlphaCurve, AlphaTarget, GerminationStyle, SeedStage, Tempo};
-use simic_engine::internals::seed::{Change, Effect, GateNetwork, Germination, RampShape, SeedPlan, germinate};
+use simic_engine::internals::seed::{Change, Effect, RampShape, SeedPlan, germinate};
 use simic_engine::prelude::*;
 
 /// The engine at the beginning of its first episode, with `seeds` of `blueprint` held at full amplitude in each env.
@@ -31,11 +31,7 @@ fn grow(In((name, seeds)): In<(&'static str, usize)>, mut envs: Query<GrowingEnv
                 tempo: Tempo::Standard,
                 target: AlphaTarget::Full,
             };
-            let germination = Germination {
-                identity: growth.identity(order, &env).expect("the blueprint exists"),
-                gate_params: GateNetwork::param_count(env.slots.0[slot].spec.channels),
-                accuracy: 0.0,
-            };
+            let germination = growth.germination(order, &env, 0.0).expect("the blueprint exists");
             let plan = germinate(germination, &growth.rules(&limits)).expect("slots are empty");
             growth.apply(plan, slot, &mut env, false).expect("a seed can be built");
             let mut held = env.slots.0[slot].record.clone();

@@ -10,7 +10,7 @@ mod methods;
 mod play;
 mod table;
 
-pub use table::{Adapted, Row};
+pub use table::{Adapted, RECOGNISED, Row};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -62,7 +62,11 @@ pub struct Order<'a> {
 pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     let prepared = order.base.prepare(&Variant::default())?;
     let (task, folder) = (&prepared.loaded.task, prepared.file.folder.as_deref());
-    let data = TaskData::load(task, folder, &order.names.data)?;
+    let kept = GrownNetwork::load_any(&order.given)?.ok();
+    GrownNetwork::check_domain(kept.as_ref(), &order.domain)?;
+    let mut data = TaskData::load(task, folder, &order.names.data)?;
+    let known = order.names.hosts.classes(task, folder);
+    let is_of_same = known.len() as i64 != task.classes || data.compare_classes(&known);
     let plan = order.names.hosts.of(&task.host, folder)?.plan(task.classes);
     let name = order.given.display().to_string();
     let given = GivenWeights::read(&name, None, &plan)?;
@@ -97,14 +101,22 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     }
     let mut outcomes = Vec::new();
     let mut first_heads = None;
-    for method in methods(&trainer, given.absent.is_empty()) {
+    for method in methods(&trainer, given.absent.is_empty() && is_of_same) {
         let outcome = tuned(&mut trainer, method, &outcomes, first_heads.as_ref(), report)?;
         if method == Method::StatisticsAndHead {
             first_heads = Some((outcome.rate, outcome.numbers.clone()));
         }
         outcomes.push(outcome);
     }
-    let given = given_network(&prepared, order, &given, &outcomes[0])?;
+    let given = match kept {
+        // A module that was brought along says nothing of how it reads pixels.
+        Some(kept) if kept.data.hash.is_empty() => GrownNetwork {
+            data: card_like(&outcomes[0].network),
+            ..kept
+        },
+        Some(kept) => kept,
+        None => given_network(&prepared, order, &given, &outcomes[0].network)?,
+    };
     let old = order.old.as_ref().map(TestPart::of).transpose()?.flatten();
     let wanted = (order.domain.as_str(), order.budget);
     table(wanted, given, outcomes, TestPart::of(&data)?.as_ref(), old.as_ref())
@@ -220,28 +232,14 @@ fn what_was_ordered(order: &Order, prepared: &Prepared, data: &TaskData, given: 
     ordered(prepared, data, given.tensors.iter(), &own)
 }
 
-/// The given network as it is, with the head that it has.
+/// The given network of a file of weights, with the head that it has; `like` one that has learnt from the same data.
 fn given_network(
     prepared: &Prepared,
     order: &Order,
     given: &GivenWeights,
-    like: &Outcome,
+    like: &GrownNetwork,
 ) -> Result<GrownNetwork, GrowError> {
     let (task, folder) = (&prepared.loaded.task, prepared.file.folder.as_deref());
-    let like = &like.network;
-    let data = DataCard {
-        classes: Vec::new(),
-        validation: None,
-        test: None,
-        ..like.data.clone()
-    };
-    if let Ok(mut kept) = GrownNetwork::load_any(&order.given)? {
-        // A module that was brought along says nothing of how it reads pixels.
-        if kept.data.hash.is_empty() {
-            kept.data = data;
-        }
-        return Ok(kept);
-    }
     let classes = given.other_classes.map_or(task.classes, |classes| classes as i64);
     let plan = order.names.hosts.of(&task.host, folder)?.plan(classes);
     let tensors = GivenWeights::read(&order.given.display().to_string(), None, &plan)?.tensors;
@@ -258,9 +256,19 @@ fn given_network(
             host_parameters: parameters,
             host_macs: macs,
         },
-        data,
+        data: card_like(like),
         origin: like.origin.clone(),
         growth: Vec::new(),
         domains: BTreeMap::new(),
     })
+}
+
+/// How pixels are read, of a given network that does not say what it has learnt from.
+fn card_like(like: &GrownNetwork) -> DataCard {
+    DataCard {
+        classes: Vec::new(),
+        validation: None,
+        test: None,
+        ..like.data.clone()
+    }
 }

@@ -10,6 +10,9 @@ use crate::network::GrownNetwork;
 /// How far in percentage points a simpler row may be behind to be as good.
 const AS_GOOD: f64 = 1.0;
 
+/// Images of a batch whose domain is looked for.
+pub const RECOGNISED: i64 = 32;
+
 /// A method at its best rate.
 pub struct Outcome {
     pub method: Method,
@@ -73,6 +76,10 @@ pub struct Adapted {
     pub why: String,
     /// Smaller additions first, then the copies.
     pub rows: Vec<Row>,
+    /// Percent of batches of [`RECOGNISED`] images that are taken for what they are, by statistics alone: new ones, and old ones.
+    /// `None` without old images, or a batch norm after the first layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recognised: Option<[f64; 2]>,
     /// The result.
     #[serde(skip)]
     pub network: GrownNetwork,
@@ -151,12 +158,19 @@ pub fn table(
     let why = why(&rows, written, &best.method.name(), error);
     let chosen = outcomes.swap_remove(written);
     let mut network = given;
-    network.add_domain(domain, chosen.network)?;
+    network.domains.insert(domain.into(), chosen.network);
+    let share = |part: Option<&TestPart>, domain| {
+        part.map(|part| part.recognised(&network, domain, RECOGNISED))
+            .transpose()
+    };
+    let new = share(test, Some(domain))?.flatten();
+    let recognised = new.zip(share(old, None)?.flatten()).map(|(new, old)| [new, old]);
     Ok(Adapted {
         domain: domain.into(),
         written: rows[written].name.clone(),
         why,
         rows,
+        recognised,
         network,
     })
 }

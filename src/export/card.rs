@@ -14,7 +14,7 @@ use crate::torch::libtorch_version;
 
 const FORMAT: u32 = 1;
 /// The sections for people in their order, and what is to be known of their numbers.
-const SECTIONS: [(&str, &str); 6] = [
+const SECTIONS: [(&str, &str); 8] = [
     (
         "choice",
         "Beside what else its compute could have been spent on: `grow.json`.",
@@ -39,6 +39,14 @@ const SECTIONS: [(&str, &str); 6] = [
          the training files, where they have none of their own.",
     ),
     ("origin", "Rounds are counted from 0."),
+    (
+        "domains",
+        "Beside the given network, which all else is said of: `load()(x, domain=\"name\")`.",
+    ),
+    (
+        "certificate",
+        "Of the given network's weights; `python network.py --certificate` proves that they are as they were.",
+    ),
 ];
 /// Values of a list that people are shown; programs get all.
 const LONGEST: usize = 100;
@@ -46,26 +54,40 @@ const LONGEST: usize = 100;
 /// All that is known of a network; `tensors` is the content of `network.safetensors`, `choice` why it was chosen, where it was
 /// compared with others.
 pub(super) fn card(network: &GrownNetwork, tensors: &[u8], choice: Option<&str>) -> Value {
-    let measures = &network.measures;
     let part = |measured: Option<Measured>| {
         measured.map(|measured| merged(json!({ "interval": interval(&measured) }), &measured))
     };
-    let mut card = json!({
-        "format": FORMAT,
-        "sha256": sha256(tensors),
-        // With which it was trained or exported.
-        "torch": libtorch_version(),
-        "sizes": {
-            "parameters": measures.parameters,
-            "macs": measures.macs,
-            "host_parameters": measures.host_parameters,
-            "host_macs": measures.host_macs,
-        },
-        "measures": { "validation": part(measures.validation), "test": part(measures.test) },
-        "data": network.data,
-        "origin": network.origin,
-        "growth": network.growth,
-    });
+    let known = |network: &GrownNetwork| {
+        let measures = &network.measures;
+        json!({
+            "sizes": {
+                "parameters": measures.parameters,
+                "macs": measures.macs,
+                "host_parameters": measures.host_parameters,
+                "host_macs": measures.host_macs,
+            },
+            "measures": { "validation": part(measures.validation), "test": part(measures.test) },
+            "data": network.data,
+            "origin": network.origin,
+            "growth": network.growth,
+        })
+    };
+    let mut card = merged(
+        known(network),
+        &json!({
+            "format": FORMAT,
+            "sha256": sha256(tensors),
+            // With which it was trained or exported.
+            "torch": libtorch_version(),
+        }),
+    );
+    if !network.domains.is_empty() {
+        let domains = network
+            .domains
+            .iter()
+            .map(|(name, network)| (name.clone(), known(network)));
+        card["domains"] = domains.collect::<serde_json::Map<_, _>>().into();
+    }
     if let Some(choice) = choice {
         card["choice"] = choice.into();
     }

@@ -8,6 +8,10 @@ const LAYERS: &str = include_str!("../../assets/export/layers.py");
 pub(super) const READ: &str = include_str!("../../assets/export/read.py");
 /// A network with its weights.
 pub(super) const LOAD: &str = include_str!("../../assets/export/load.py");
+/// What the file does as a program.
+pub(super) const MAIN: &str = include_str!("../../assets/export/main.py");
+/// A network with its domains, and the proof that the given one is as it was.
+pub(super) const DOMAINS: &str = include_str!("../../assets/export/domains.py");
 /// Of photographs, where pixels are bytes.
 pub(super) const PHOTOGRAPH: &str = include_str!("../../assets/export/photograph.py");
 /// Samples of images.

@@ -9,15 +9,18 @@ mod library;
 mod policy;
 mod python;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, TensorView, serialize};
+use serde_json::json;
 
+use crate::hash::sha256_of;
 use crate::health::{AtPath, FileError};
 use crate::network::{GrownNetwork, NetworkError};
 use crate::storage::{read_dir, replace_folder};
-use crate::torch::{Backend, TorchError};
+use crate::torch::{Backend, PlainTensor, TorchError};
 use card::{card, markdown};
 use python::Names;
 
@@ -25,6 +28,8 @@ pub use policy::export_policy;
 
 /// The table of a `grow`, beside the network that it chose.
 pub const GROWTH_FILE: &str = "grow.json";
+/// Images and logits of the given network of one with domains.
+const CERTIFICATE_FILE: &str = "certificate.safetensors";
 /// The table of an `adapt`, beside the network.
 pub const ADAPTATION_FILE: &str = "adapt.json";
 /// The same as a page.
@@ -33,7 +38,8 @@ pub const REPORT_FILE: &str = "report.html";
 pub const SCENARIO_FILE: &str = "scenario.ron";
 
 /// The names of all files that an export has, and what Python leaves beside them.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
+    CERTIFICATE_FILE,
     "network.py",
     "network.safetensors",
     "card.json",
@@ -75,16 +81,26 @@ pub type Files = Vec<(&'static str, Vec<u8>)>;
 pub fn export_network(network: &GrownNetwork, kept: Vec<u8>, choice: Option<&str>) -> Result<Files, ExportError> {
     // Names and shapes fit, and nothing of it is an application's.
     network.build(Backend::CPU)?;
+    for domain in network.domains.values() {
+        domain.build(Backend::CPU)?;
+    }
     let names = Names::of(&network.graph);
     let tensors = tensors_of(network, &names)?;
-    let card = card(network, &tensors, choice);
-    Ok(vec![
+    let mut card = card(network, &tensors, choice);
+    let mut files = Vec::new();
+    if !network.domains.is_empty() {
+        let (certificate, hash) = certificate_of(network, &names)?;
+        card["certificate"] = json!({ "sha256": hash });
+        files.push((CERTIFICATE_FILE, certificate));
+    }
+    files.extend([
         ("network.py", python::network_py(network, &names).into_bytes()),
         ("network.safetensors", tensors),
         ("card.json", format!("{card:#}\n").into_bytes()),
         ("card.md", markdown(network, &card).into_bytes()),
         ("kept.safetensors", kept),
-    ])
+    ]);
+    Ok(files)
 }
 
 /// Checks that an export may be put at `folder`: nothing is there, or an earlier export.
@@ -134,11 +150,24 @@ pub fn write(folder: &Path, files: &Files) -> Result<(), ExportError> {
 /// Batches that a batch norm has seen, which its `state_dict` counts: nothing reads it while momentum is fixed.
 const BATCHES_SEEN: [u8; 8] = 0_i64.to_le_bytes();
 
-/// The file of the `state_dict`.
+/// The file of the `state_dict`; of domains what they don't share with the given network, by `{domain}::{tensor}`.
 fn tensors_of(network: &GrownNetwork, names: &Names) -> Result<Vec<u8>, ExportError> {
     let mut views = Vec::new();
-    for (name, tensor) in &network.parameters {
-        let name = names.of_tensor(name);
+    let given = network
+        .parameters
+        .iter()
+        .map(|(name, tensor)| (names.of_tensor(name), tensor));
+    let mut tensors: Vec<(String, &PlainTensor)> = given.collect();
+    for (domain, adapted) in &network.domains {
+        let own_names = Names::of(&adapted.graph);
+        for (name, tensor) in &adapted.parameters {
+            let own = own_names.of_tensor(name);
+            if network.parameters.get(name) != Some(tensor) || own != names.of_tensor(name) {
+                tensors.push((format!("{domain}::{own}"), tensor));
+            }
+        }
+    }
+    for (name, tensor) in tensors {
         if let Some(norm) = name.strip_suffix("running_mean") {
             let counter = TensorView::new(Dtype::I64, Vec::new(), &BATCHES_SEEN)?;
             views.push((format!("{norm}num_batches_tracked"), counter));
@@ -149,4 +178,24 @@ fn tensors_of(network: &GrownNetwork, names: &Names) -> Result<Vec<u8>, ExportEr
         ));
     }
     Ok(serialize(views, None)?)
+}
+
+/// Images of a certificate.
+const CERTIFIED: i64 = 16;
+
+/// Drawn images and what the given network makes of them; and the SHA-256 of its weights, by their names in Python.
+fn certificate_of(network: &GrownNetwork, names: &Names) -> Result<(Vec<u8>, String), ExportError> {
+    let [images, logits] = network.on_drawn_images(CERTIFIED)?;
+    let views = [("images", Dtype::U8, &images), ("logits", Dtype::F32, &logits)].map(|(name, kind, tensor)| {
+        let view = TensorView::new(kind, tensor.shape().to_vec(), tensor.bytes());
+        view.map(|view| (name, view))
+    });
+    let views = views.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let by_name: BTreeMap<String, &[u8]> = network
+        .parameters
+        .iter()
+        .map(|(name, tensor)| (names.of_tensor(name), tensor.bytes()))
+        .collect();
+    let hash = sha256_of(by_name.iter().flat_map(|(name, bytes)| [name.as_bytes(), *bytes]));
+    Ok((serialize(views, None)?, hash))
 }

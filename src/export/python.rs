@@ -77,7 +77,17 @@ fn is_free(part: &str) -> bool {
 
 /// `network.py`.
 pub(super) fn network_py(network: &GrownNetwork, names: &Names) -> String {
-    let class = class_of(network, names);
+    let mut class = class_of("Network", network, names);
+    let mut known = String::new();
+    for (domain, network) in &network.domains {
+        let name = class_name(domain);
+        _ = write!(class, "\n\n{}", class_of(&name, network, &Names::of(&network.graph)));
+        _ = writeln!(known, "    {domain:?}: {name},");
+    }
+    let load = match known.is_empty() {
+        true => library::LOAD.to_owned(),
+        false => format!("DOMAINS = {{\n{known}}}\n\n\n{}", library::DOMAINS),
+    };
     let (constants, samples) = match network.graph.topology {
         Topology::Image => (images(network), library::IMAGES),
         Topology::Tokens => (String::new(), library::TEXTS),
@@ -95,8 +105,9 @@ pub(super) fn network_py(network: &GrownNetwork, names: &Names) -> String {
         photograph,
         samples,
         library::READ,
-        library::LOAD,
         library::CHECK,
+        &load,
+        library::MAIN,
     ];
     let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
     format!(
@@ -151,8 +162,17 @@ fn images(network: &GrownNetwork) -> String {
     )
 }
 
-/// The class `Network`.
-fn class_of(network: &GrownNetwork, names: &Names) -> String {
+/// The class of a domain.
+fn class_name(domain: &str) -> String {
+    let words = domain.split('_').map(|word| {
+        let (first, rest) = word.split_at(usize::from(!word.is_empty()));
+        first.to_ascii_uppercase() + rest
+    });
+    words.collect::<String>() + "Domain"
+}
+
+/// The class `name`.
+fn class_of(name: &str, network: &GrownNetwork, names: &Names) -> String {
     let (mut init, mut forward) = (String::new(), String::new());
     let mut containers: Vec<&str> = Vec::new();
     for (index, (layer, attribute)) in names.layers.iter().zip(&names.attributes).enumerate() {
@@ -186,7 +206,7 @@ fn class_of(network: &GrownNetwork, names: &Names) -> String {
         );
     }
     format!(
-        "class Network(nn.Module):\n    def __init__(self):\n        super().__init__()\n{init}\n    def forward(self, \
+        "class {name}(nn.Module):\n    def __init__(self):\n        super().__init__()\n{init}\n    def forward(self, \
          x):\n{forward}"
     )
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::grown::capitalised;
 use super::table::Table;
 use super::words::{number, wrapped};
-use crate::adapt::{Adapted, Row};
+use crate::adapt::{Adapted, RECOGNISED, Row};
 use crate::grow::Bounded;
 
 /// Columns that a narrow terminal does without, first to last.
@@ -15,8 +15,11 @@ const DROPPED: [&str; 4] = ["seconds", "MMAC", "rate", "old %"];
 pub fn adaptation_text(adapted: &Adapted, place: &Path, width: usize) -> String {
     let table = adaptation_table(&adapted.rows).render_within(width, &DROPPED);
     let why = wrapped(&capitalised(&adapted.why), width);
+    let recognised = adapted.recognised.map_or_else(String::new, |[new, old]| {
+        format!("by statistics alone, {new:.0} % of new and {old:.0} % of old batches of {RECOGNISED} images are told apart\n")
+    });
     format!(
-        "{table}\n{why}\ndomain `{}` beside the given network, which is as it was\nwritten to {}\n",
+        "{table}\n{why}\n{recognised}domain `{}` beside the given network, which is as it was\nwritten to {}\n",
         adapted.domain,
         place.display()
     )

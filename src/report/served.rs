@@ -20,7 +20,7 @@ use axum::routing::get;
 use futures_util::stream;
 
 use super::html::{list_page, run_page};
-use super::source::RunSource;
+use super::state::RunSource;
 use crate::files::name_of;
 use crate::record::{RunDirectory, list_runs};
 

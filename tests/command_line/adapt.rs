@@ -28,7 +28,8 @@ fn a_network_gets_one_domain_after_the_other_and_stays_inside_bit_for_bit() {
     let printed = succeeds(&adapt(place.path(), &line));
 
     assert_has(&printed, &["domain `digits` beside the given network"]);
-    let files = "adapt.json card.json card.md kept.safetensors network.py network.safetensors report.html";
+    let files = "adapt.json card.json card.md certificate.safetensors kept.safetensors network.py network.safetensors \
+                 report.html";
     assert_eq!(names(&at("adapted")).join(" "), files);
     let table = json(&read(&at("adapted/adapt.json")));
     let rows = table["rows"].as_array().expect("rows");

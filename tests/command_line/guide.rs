@@ -21,7 +21,7 @@ use crate::init::photos;
 use crate::program::{HEEDED, PROGRAM, ended, ends_with, folder, names, repository, write};
 
 /// Commands that are not run, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 14] = [
+const NOT_RUN: [(&str, &str); 15] = [
     ("SIMIC_ENGINE_TEST_DEVICE=", "plays the tests on a GPU"),
     ("simic-engine watch", "needs a terminal; `watch.rs` plays it in one"),
     ("simic-engine report latest --http", "serves until it is stopped"),
@@ -30,6 +30,7 @@ const NOT_RUN: [(&str, &str); 14] = [
         "simic-engine grow --data photos/ --weights mine",
         "takes a network that somebody has trained",
     ),
+    ("simic-engine adapt --weights", "the same"),
     ("make", "builds; `.ci/run` is made of it"),
     ("cargo", "builds a crate on the engine, as `.ci/crate` does"),
     (".ci/", "runs all tests, these among them"),
@@ -193,6 +194,7 @@ pages! {
     look_at_a_run: "docs/guide/src/look.md",
     take_it_away: "docs/guide/src/take_it_away.md",
     grow_on_your_data: "docs/guide/src/grow.md",
+    adapt_your_network: "docs/guide/src/adapt.md",
     let_a_policy_learn: "docs/guide/src/policy.md",
     learn_from_recordings: "docs/guide/src/recordings.md",
     decide_from_python: "docs/guide/src/python_envs.md",

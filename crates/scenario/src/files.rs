@@ -1,4 +1,5 @@
-//! Input of programs: files, the folder that `latest` names, and the faults of a RON text, in words for people.
+//! Input of programs: files, the folder that `latest` names, and the faults of a RON text, in words for people; and values written
+//! in the dialect of scenario files.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -8,6 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use ron::Options;
 use ron::error::{Error, SpannedError};
 use ron::extensions::Extensions;
+use ron::ser::PrettyConfig;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The file in a folder of runs that names the newest one. No link: programs that look for files of all runs in the folder
@@ -89,6 +92,21 @@ pub fn follow_latest(path: &Path) -> PathBuf {
 /// The dialect of scenario files.
 pub fn ron_options() -> Options {
     Options::default().with_default_extension(Extensions::IMPLICIT_SOME)
+}
+
+/// A value of a scenario as a scenario writes it.
+pub fn ron_text(value: &impl Serialize) -> String {
+    // RON refuses no text and no number.
+    ron::ser::to_string_pretty(value, PrettyConfig::new().compact_structs(true)).unwrap_or_default()
+}
+
+/// A scenario, or another file in its language, with every default written out and options without `Some`.
+///
+/// # Errors
+/// None for values that such a file can hold; RON refuses nothing that serde passes on here.
+pub fn resolved_ron(file: &impl Serialize) -> Result<String, ron::Error> {
+    let layout = PrettyConfig::new().struct_names(false).depth_limit(3);
+    ron_options().to_string_pretty(file, layout)
 }
 
 /// A fault of a RON text, without advice for the callers of its reader.

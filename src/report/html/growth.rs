@@ -1,13 +1,11 @@
-//! Sections of a run's page about growth: the timeline, the worth of seeds, why others were pruned, the choices.
-
-use std::collections::BTreeSet;
+//! Sections of a run's page about growth: the worth of seeds, why others were pruned, the choices.
 
 use maud::{Markup, html};
 
 use super::chart::Chart;
-use super::page::{Page, figure, table};
+use super::page::{figure, table};
 use super::svg::{Frame, Range};
-use super::timeline::{class_of, lanes, legend, replayed, why_ended};
+use super::timeline::{class_of, why_ended};
 use crate::files::counted;
 use crate::growth::{LifecycleOp, PruneReason};
 use crate::report::results;
@@ -15,8 +13,6 @@ use crate::report::state::{DecisionPoint, EpisodeTrace, ModalOrder, OpCounts, Vi
 use crate::report::words::{self, cell, number, op_name, signed};
 use crate::telemetry::{Ages, EnvContext, Num, SeedEnd, SeedLife};
 
-/// Envs of a round that the timeline shows.
-const ENVS: usize = 24;
 /// Committed seeds that a table lists.
 const SEEDS: usize = 16;
 /// Why one seed has different numbers in different places.
@@ -27,53 +23,6 @@ const THREE_WORTHS: &str = "A seed has three worths: what it adds to the host as
 /// Explanation of the parts of an accuracy.
 const WATERFALL: &str = "Host alone: trained with its seeds, which are off; then what each adds alone; together: what they gain, or \
                          lose, with each other.";
-
-/// It opens on `shown`.
-pub(super) fn timeline(state: &ViewState, shown: Option<&EpisodeTrace>, page: &mut Page) -> Markup {
-    let slots = state.live.started.as_ref().map_or(&[][..], |run| &run.slots);
-    let steps = state.live.started.as_ref().map_or(1, |run| run.max_steps);
-    let current = state.episodes.current();
-    let (current, hidden) = current.split_at(current.len().min(ENVS));
-    let mut highlights: Vec<&EpisodeTrace> = shown.into_iter().chain(&state.episodes.best).collect();
-    highlights.extend(state.episodes.best_of_rounds.iter());
-    let mut seen = BTreeSet::new();
-    highlights.retain(|trace| seen.insert(trace.at.episode));
-    seen.clear();
-    for trace in current.iter().chain(&highlights) {
-        if seen.insert(trace.at.episode) && !trace.steps.is_empty() {
-            page.episode(replayed(trace, slots));
-        }
-    }
-    if current.is_empty() {
-        return html! { p { "No episode has begun yet." } };
-    }
-    let round = current.first().map_or(0, |trace| trace.at.round + 1);
-    html! {
-        (legend())
-        div.timeline {
-            div.controls {
-                label { "Show " select.group {
-                    @if !highlights.is_empty() { option value="best" { "the best episode of all, and of rounds" } }
-                    option value="round" { "all envs of round " (round) }
-                } }
-                button.play type="button" { "▶ Play" }
-                label.grow { "Step " input.step type="range" min="1" max=(steps) value=(steps); output.step {} }
-            }
-            @if !highlights.is_empty() {
-                div.group data-group="best" {
-                    h3 { "The best episode of all, and of rounds" }
-                    (lanes(&highlights, slots, steps, "growth in the best episodes"))
-                }
-            }
-            div.group data-group="round" {
-                h3 { "All envs of round " (round) }
-                (lanes(current, slots, steps, &format!("growth in all envs of round {round}")))
-                @if !hidden.is_empty() { p.note { "and " (hidden.len()) " more envs" } }
-            }
-            div.replay aria-live="polite" {}
-        }
-    }
-}
 
 /// `shown`: the episode of which the parts of the accuracy are drawn.
 pub(super) fn worth(state: &ViewState, shown: Option<&EpisodeTrace>) -> Markup {

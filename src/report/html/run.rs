@@ -4,12 +4,11 @@
 use maud::{Markup, html};
 
 use super::page::{Page, table, tile};
-use super::{growth, learning, network};
+use super::{growth, learning, network, timeline};
 use crate::files::{counted, name_of};
 use crate::record::RunEntry;
 use crate::report::results;
-use crate::report::source::RunSource;
-use crate::report::state::ViewState;
+use crate::report::state::{RunSource, ViewState};
 use crate::report::words::number;
 use crate::telemetry::{LiveState, Num, RoundResult, RunState, Severity};
 
@@ -30,7 +29,7 @@ pub fn run_page(run: &RunSource, is_served: bool) -> String {
     let kept = best.ok().flatten().map(|best| &best.origin);
     let kept = kept.and_then(|origin| state.episodes.of(origin.round, origin.env));
     let shown = kept.or(state.episodes.best.as_ref());
-    let body = growth::timeline(state, shown, &mut page);
+    let body = timeline::section(state, shown, &mut page);
     page.section("growth", "What grew where, and when?", body);
     let body = match best {
         Ok(best) => best.map(|best| {

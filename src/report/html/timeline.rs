@@ -1,17 +1,22 @@
 //! The growth timeline: a lane for each env and slot over the steps of an episode, the stages of seeds in colour, commits, prunes
 //! and rollbacks as marks; above the lanes of an env the course of its accuracy. With scripts an episode can be replayed.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::chart::shortened;
+use super::page::Page;
 use super::svg::{Range, WIDTH, escaped, picture, text};
 use crate::growth::{PruneReason, SeedStage, SlotId};
-use crate::report::state::{EpisodeTrace, Mark, StepPoint};
+use crate::report::state::{EpisodeTrace, Mark, StepPoint, ViewState};
 use crate::report::words::op_name;
 use crate::telemetry::{SeedEnd, SeedLife};
+
+/// Envs of a round that the timeline shows.
+const ENVS: usize = 24;
 
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 12.0;
@@ -38,13 +43,60 @@ pub fn class_of(stage: SeedStage) -> Option<&'static str> {
     STAGES.iter().find(|(of, _)| *of == stage).map(|(_, name)| *name)
 }
 
+/// The section of a page, which opens on `shown`.
+pub fn section(state: &ViewState, shown: Option<&EpisodeTrace>, page: &mut Page) -> Markup {
+    let slots = state.live.started.as_ref().map_or(&[][..], |run| &run.slots);
+    let steps = state.live.started.as_ref().map_or(1, |run| run.max_steps);
+    let current = state.episodes.current();
+    let (current, hidden) = current.split_at(current.len().min(ENVS));
+    let mut highlights: Vec<&EpisodeTrace> = shown.into_iter().chain(&state.episodes.best).collect();
+    highlights.extend(state.episodes.best_of_rounds.iter());
+    let mut seen = BTreeSet::new();
+    highlights.retain(|trace| seen.insert(trace.at.episode));
+    seen.clear();
+    for trace in current.iter().chain(&highlights) {
+        if seen.insert(trace.at.episode) && !trace.steps.is_empty() {
+            page.episode(replayed(trace, slots));
+        }
+    }
+    if current.is_empty() {
+        return html! { p { "No episode has begun yet." } };
+    }
+    let round = current.first().map_or(0, |trace| trace.at.round + 1);
+    html! {
+        (legend())
+        div.timeline {
+            div.controls {
+                label { "Show " select.group {
+                    @if !highlights.is_empty() { option value="best" { "the best episode of all, and of rounds" } }
+                    option value="round" { "all envs of round " (round) }
+                } }
+                button.play type="button" { "▶ Play" }
+                label.grow { "Step " input.step type="range" min="1" max=(steps) value=(steps); output.step {} }
+            }
+            @if !highlights.is_empty() {
+                div.group data-group="best" {
+                    h3 { "The best episode of all, and of rounds" }
+                    (lanes(&highlights, slots, steps, "growth in the best episodes"))
+                }
+            }
+            div.group data-group="round" {
+                h3 { "All envs of round " (round) }
+                (lanes(current, slots, steps, &format!("growth in all envs of round {round}")))
+                @if !hidden.is_empty() { p.note { "and " (hidden.len()) " more envs" } }
+            }
+            div.replay aria-live="polite" {}
+        }
+    }
+}
+
 /// Key of an episode, unique on the page.
 fn key(trace: &EpisodeTrace) -> String {
     format!("e{}", trace.at.episode)
 }
 
 /// Meanings of the colours and marks.
-pub fn legend() -> Markup {
+fn legend() -> Markup {
     html! {
         ul.legend {
             @for (_, name) in STAGES { li { i class={ "swatch stage-" (name) } {} (name) } }
@@ -57,7 +109,7 @@ pub fn legend() -> Markup {
 }
 
 /// Episodes below each other, over `steps` steps, with a lane for each of `slots`.
-pub fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str) -> Markup {
+fn lanes(traces: &[&EpisodeTrace], slots: &[SlotId], steps: u32, title: &str) -> Markup {
     let last = f64::from(steps.max(1));
     let across = |step: f64| LEFT + (step.min(last) - 0.5) / last * (WIDTH - LEFT - RIGHT);
     let all = traces.iter().flat_map(|trace| &trace.steps);
@@ -206,7 +258,7 @@ fn describe(seed: &SeedLife) -> String {
 }
 
 /// An episode for the script, which replays it step by step.
-pub fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
+fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
     let column = |of: &dyn Fn(&StepPoint) -> f64| shortened(&trace.steps.iter().map(of).collect::<Vec<f64>>());
     let of_slots = slots.iter().map(|slot| {
         let seeds = trace.steps.iter().map(|step| step.seed_in(*slot));

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::trace::{DecisionPoint, EpisodeTrace};
+use super::episodes::{DecisionPoint, EpisodeTrace};
 use crate::growth::{LifecycleOp, SlotId};
 use crate::report::thinned::Thinned;
 use crate::telemetry::{EnvContext, Event, Payload, SeedEnd, SeedLife};

@@ -1,11 +1,18 @@
 //! The episodes of a run: a point of each (thinned in long runs), and the whole course of some: those that are played, those of
-//! the last round, the best of each round, and the best of all.
+//! the last round, the best of each round, and the best of all. A course has the env's accuracy in every step, the decision
+//! there, and the life of each of its seeds.
 
 use std::collections::BTreeMap;
 
-use super::trace::EpisodeTrace;
+use smallvec::SmallVec;
+
+use crate::growth::{LifecycleOp, SeedStage, SlotId};
 use crate::report::thinned::Thinned;
-use crate::telemetry::{EndReason, EpisodeFinished, Event, Payload};
+use crate::report::words::op_name;
+use crate::telemetry::{
+    AnomalyState, CounterfactualMatrix, Decision, EndReason, EnvContext, EnvStep, EpisodeFinished, Event, Payload,
+    SeedEnd, SeedLife,
+};
 
 /// Points of episodes that are kept.
 const POINTS: usize = 4096;
@@ -13,6 +20,8 @@ const POINTS: usize = 4096;
 const BEST: usize = 12;
 /// Rounds whose orders are compared.
 const ORDERED_ROUNDS: u32 = 2;
+/// Steps that a trace keeps: what an episode plays beyond them, only the last one shows.
+const STEPS: usize = 1000;
 
 /// An episode as a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -133,5 +142,209 @@ impl Episodes {
             episodes,
             of: self.orders.len(),
         })
+    }
+}
+
+/// View of a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecisionPoint {
+    /// The ordered operation.
+    pub op: LifecycleOp,
+    /// Where; absent for a wait.
+    pub slot: Option<SlotId>,
+    /// Of a germination.
+    pub blueprint: Option<String>,
+    /// Why it was not carried out, by its code.
+    pub blocked: Option<String>,
+    /// Probabilities that the policy gave the allowed operations, 0..1; empty where nothing learned decides.
+    pub probabilities: Vec<(LifecycleOp, f32)>,
+    /// The critic's estimate, in units of reward.
+    pub value: Option<f32>,
+    /// Reward of the step.
+    pub reward: Option<f32>,
+    /// The controller's, in a few words.
+    pub reason: Option<String>,
+}
+
+impl DecisionPoint {
+    fn of(decision: &Decision) -> Self {
+        let policy = decision.policy.as_ref();
+        let probabilities = policy.map_or_else(Vec::new, |policy| {
+            let given = policy.op_probs.iter().map(|probability| probability.0 as f32);
+            decision.allowed.iter().copied().zip(given).collect()
+        });
+        Self {
+            op: decision.op,
+            slot: decision.slot,
+            blueprint: decision.choice.blueprint.clone(),
+            blocked: decision.blocked.clone(),
+            probabilities,
+            value: policy.map(|policy| policy.value.0 as f32),
+            reward: decision.paid.as_ref().map(|paid| paid.reward.0 as f32),
+            reason: decision.reason.clone(),
+        }
+    }
+
+    /// `germinate conv_light in r0c1`, `wait`.
+    pub fn words(&self) -> String {
+        let op = op_name(self.op);
+        let blueprint = self.blueprint.as_ref().map_or_else(String::new, |id| format!(" {id}"));
+        let slot = self.slot.map_or_else(String::new, |slot| format!(" in {slot}"));
+        format!("{op}{blueprint}{slot}")
+    }
+}
+
+/// A seed in a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeedPoint {
+    /// Its slot.
+    pub slot: SlotId,
+    /// Its stage.
+    pub stage: SeedStage,
+    /// Amplitude, 0..1.
+    pub alpha: f32,
+    /// Its gradients explode or vanish.
+    pub is_unhealthy: bool,
+}
+
+/// A step of an env.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepPoint {
+    /// From 1.
+    pub step: u32,
+    /// Percent.
+    pub accuracy: f32,
+    /// Of the training batches, percent.
+    pub train_accuracy: f32,
+    /// Nats, in validation.
+    pub loss: f32,
+    /// Host and occupied slots.
+    pub params: u64,
+    /// Occupied slots.
+    pub seeds: SmallVec<[SeedPoint; 4]>,
+    /// The decision that followed.
+    pub decision: Option<DecisionPoint>,
+}
+
+impl StepPoint {
+    /// The seed that stood in `slot`.
+    pub fn seed_in(&self, slot: SlotId) -> Option<&SeedPoint> {
+        self.seeds.iter().find(|seed| seed.slot == slot)
+    }
+}
+
+/// Events of the env as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mark {
+    /// It was restored to the state behind this step.
+    Rollback(u32),
+    /// A detector spoke: its name.
+    Anomaly(String),
+}
+
+/// The course of an episode.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EpisodeTrace {
+    /// Where its newest event stands.
+    pub at: EnvContext,
+    /// In order; of a record without step rows none.
+    pub steps: Vec<StepPoint>,
+    /// In the order of their germination.
+    pub seeds: Vec<SeedLife>,
+    /// Step and what happened.
+    pub marks: Vec<(u32, Mark)>,
+    /// Accuracies of every measured combination of seeds, as last measured.
+    pub matrix: Option<CounterfactualMatrix>,
+    /// Its accuracy at its end: validation accuracy with committed seeds alone, percent.
+    reached: Option<f64>,
+}
+
+impl EpisodeTrace {
+    /// One that begins.
+    pub const fn new(at: EnvContext) -> Self {
+        Self {
+            at,
+            steps: Vec::new(),
+            seeds: Vec::new(),
+            marks: Vec::new(),
+            matrix: None,
+            reached: None,
+        }
+    }
+
+    /// Takes an event of its env.
+    pub fn apply(&mut self, event: &Event) {
+        let step = event.step.unwrap_or_default();
+        self.at.step = self.at.step.max(step);
+        SeedLife::fold(&mut self.seeds, event);
+        match &event.payload {
+            Payload::EnvStep(row) => self.step(step, row),
+            Payload::Decision(decision) => {
+                if let Some(point) = self.steps.last_mut().filter(|point| point.step == step) {
+                    point.decision = Some(DecisionPoint::of(decision));
+                }
+            }
+            Payload::CounterfactualMatrix(matrix) => self.matrix = Some(matrix.clone()),
+            Payload::GovernorRollback(rollback) => self.marks.push((step, Mark::Rollback(rollback.snapshot_step))),
+            Payload::Anomaly(anomaly) if anomaly.state == AnomalyState::Onset => {
+                self.marks.push((step, Mark::Anomaly(anomaly.rule.clone())));
+            }
+            Payload::EpisodeFinished(episode) => {
+                self.reached = Some(episode.committed_accuracy.unwrap_or(episode.final_accuracy).0);
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, step: u32, row: &EnvStep) {
+        if self.steps.len() == STEPS {
+            self.steps.pop();
+        }
+        let seeds = row.seeds.iter().map(|seed| SeedPoint {
+            slot: seed.slot,
+            stage: seed.stage,
+            alpha: seed.alpha.0 as f32,
+            is_unhealthy: seed.vanishing || seed.exploding,
+        });
+        self.steps.push(StepPoint {
+            step,
+            accuracy: row.val_accuracy.0 as f32,
+            train_accuracy: row.train_accuracy.0 as f32,
+            loss: row.val_loss.0 as f32,
+            params: row.params_total,
+            seeds: seeds.collect(),
+            decision: None,
+        });
+    }
+
+    /// Validation accuracy with committed seeds alone where the episode is over, else of its newest step, percent.
+    pub fn accuracy(&self) -> Option<f64> {
+        let newest = || self.steps.last().map(|step| f64::from(step.accuracy));
+        self.reached.or_else(newest)
+    }
+
+    /// The seed that stands in `slot`, the newest where several did.
+    pub fn seed_in(&self, slot: SlotId) -> Option<&SeedLife> {
+        let standing = |seed: &&SeedLife| seed.slot == slot && !matches!(seed.end, SeedEnd::Pruned { .. });
+        self.seeds.iter().rev().find(standing)
+    }
+
+    /// Commands, in order, without their steps: growth by growth, for telling one schedule from another.
+    pub fn order(&self) -> String {
+        let mut orders: Vec<(u32, String)> = Vec::new();
+        for seed in &self.seeds {
+            orders.push((seed.at.step, format!("{} {}", seed.slot, seed.planted.blueprint)));
+            match seed.end {
+                SeedEnd::Open => {}
+                SeedEnd::Committed(_) => {
+                    let step = seed.commit_step().unwrap_or_default();
+                    orders.push((step, format!("commit {}", seed.slot)));
+                }
+                SeedEnd::Pruned { step, .. } => orders.push((step, format!("prune {}", seed.slot))),
+            }
+        }
+        orders.sort_by_key(|(step, _)| *step);
+        let orders: Vec<String> = orders.into_iter().map(|(_, order)| order).collect();
+        orders.join(", ")
     }
 }

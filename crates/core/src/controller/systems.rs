@@ -22,10 +22,8 @@ use crate::governor::Governor;
 use crate::growth::{FailureReason, LifecycleCommand, LifecycleOp};
 use crate::health::{Failure, InEnv};
 use crate::policy::NetRegistry;
-use crate::seed::{
-    BlueprintError, BlueprintRegistry, GateNetwork, Germination, SeedReport, SlotView, command_legal, plan_command,
-};
-use crate::torch::{HostSyncCounter, TorchError, device_of};
+use crate::seed::{BlueprintRegistry, SeedReport, SlotView, command_legal};
+use crate::torch::{HostSyncCounter, device_of};
 use crate::unfinished::UnfinishedRound;
 
 /// The run's controller.
@@ -332,7 +330,7 @@ pub fn execute_action(
     Ok(())
 }
 
-/// Validates, asks the governor, plans and applies; why the env's command was refused. An error ends the run.
+/// Validates, asks the governor, lets the env grow; why the env's command was refused. An error ends the run.
 fn execute(
     command: &LifecycleCommand,
     val: &ValMetrics,
@@ -350,42 +348,7 @@ fn execute(
     {
         return Ok(Some(FailureReason::GovernorVeto { factor }));
     }
-    let Some(slot) = command.slot() else {
-        return Ok(None);
-    };
-    let (held, rules) = (&env.slots.0[slot], growth.rules(&limits));
-    let gate_params = GateNetwork::param_count(held.spec.channels);
-    let germination = |order| {
-        let germination = growth.identity(order, env).map(|identity| Germination {
-            identity,
-            gate_params,
-            accuracy: val.accuracy_percent,
-        });
-        germination.map_err(|_| FailureReason::BlueprintUnavailable)
-    };
-    match plan_command(command, held.record.as_ref(), gate_params, germination, &rules) {
-        Ok(plan) => match growth.apply(plan, slot, env, true) {
-            Ok(()) => Ok(None),
-            Err(failure) => recoverable(failure).map(Some),
-        },
-        Err(refusal) => Ok(Some(refusal)),
-    }
-}
-
-/// Growth that the device has no memory for is a failed command; anything else ends the run.
-fn recoverable(failure: Failure) -> Result<FailureReason, Failure> {
-    let is_out_of_memory = match (failure.cause::<TorchError>(), failure.cause::<BlueprintError>()) {
-        (Some(error), _) => matches!(error, TorchError::OutOfMemory(_)),
-        (_, Some(BlueprintError::Torch(error))) => {
-            matches!(TorchError::classify(error.to_string()), TorchError::OutOfMemory(_))
-        }
-        _ => false,
-    };
-    if is_out_of_memory {
-        Ok(FailureReason::OutOfMemory)
-    } else {
-        Err(failure)
-    }
+    growth.obey(command, env, val.accuracy_percent)
 }
 
 /// Closes the step for the next observation.

@@ -2,12 +2,14 @@
 //!
 //! Tensors are `Send` but not `Sync`, components must be both: tensor-bearing ones hold them in a `SyncCell`.
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::Decisions;
+use crate::growth::SlotId;
 use crate::host::Host;
 use crate::nn::Optimizer;
 use crate::seed::GradientSums;
@@ -181,4 +183,26 @@ impl EpisodeStats {
             (self.best_accuracy_percent, self.best_step)
         }
     }
+}
+
+/// A controller's decisions in an episode: the seeds that it planted and their fate, counted change by change. Reported where
+/// controllers are measured; nothing else reads it. Seeds that an episode begins with are left out. Steps count from 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decisions {
+    /// Seeds planted.
+    pub germinated: u32,
+    /// Seeds committed.
+    pub committed: u32,
+    /// Seeds removed because the controller ordered it, at once or at the end of a ramp.
+    pub pruned: u32,
+    /// Seeds removed by anything else: the holding timeout, numbers that were not finite, a rollback.
+    pub lost: u32,
+    /// Step of the first germination; `None` without any.
+    pub first_germination: Option<u32>,
+    /// Step of the first commit; `None` without any.
+    pub first_commit: Option<u32>,
+    /// Step of the last commit.
+    pub last_commit: Option<u32>,
+    /// Blueprint ids of the committed seeds.
+    pub blueprints: BTreeMap<SlotId, String>,
 }

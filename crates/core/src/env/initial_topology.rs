@@ -9,7 +9,7 @@ use super::{EnvId, Experiment, GrowingEnv, GrowingEnvItem, GrowthContext, SeedOr
 use crate::growth::{AlphaAlgorithm, AlphaTarget, GerminationStyle, SeedStage, Tempo};
 use crate::health::{Failure, InEnv};
 use crate::scenario::{InitialSeed, InitialTopology};
-use crate::seed::{BlueprintRegistry, GateNetwork, Germination, germinate_committed};
+use crate::seed::{BlueprintRegistry, germinate_committed};
 
 /// Round and env of an episode.
 type Episode = (u32, u32);
@@ -116,11 +116,8 @@ pub fn apply_initial_topology(
 
 fn insert_committed(order: SeedOrder, env: &mut GrowingEnvItem, growth: &mut GrowthContext) -> Result<(), Failure> {
     let limits = growth.experiment.limits();
-    let germination = Germination {
-        identity: growth.identity(order, env)?,
-        gate_params: GateNetwork::param_count(env.slots.0[order.slot].spec.channels),
-        accuracy: 100.0 / growth.experiment.task.classes as f64,
-    };
+    let guessed = 100.0 / growth.experiment.task.classes as f64;
+    let germination = growth.germination(order, env, guessed)?;
     let plan = germinate_committed(germination, &growth.rules(&limits))?;
     growth.apply(plan, order.slot, env, false)
 }

@@ -1,7 +1,5 @@
 //! Envs: entities that each hold one training, spawned once and reset in place for every episode.
 
-mod events;
-mod decisions;
 mod fallbacks;
 pub mod grafted;
 mod components;
@@ -22,10 +20,9 @@ use bevy_ecs::system::SystemParam;
 use bevy_platform::cell::SyncCell;
 
 pub use components::{
-    EnvBackend, EnvId, EnvStream, EpisodeEnding, EpisodeStats, GradReport, HostModel, HostOptimizer, HostParams,
-    SeedTraining, StepStatus, TrainMetrics, ValMetrics, participating,
+    Decisions, EnvBackend, EnvId, EnvStream, EpisodeEnding, EpisodeStats, GradReport, HostModel, HostOptimizer,
+    HostParams, SeedTraining, StepStatus, TrainMetrics, ValMetrics, participating,
 };
-pub use decisions::Decisions;
 pub use episode::round_is_complete;
 pub use fallbacks::FallbackGuard;
 pub use initial_topology::{InitialSeeds, standing_seeds};

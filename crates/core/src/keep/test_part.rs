@@ -60,4 +60,25 @@ impl TestPart {
         let hits = read_f32(&hits.f_flatten(0, -1)?, &HostSyncCounter::default())?;
         Ok(hits.into_iter().map(|hit| hit > 0.5).collect())
     }
+
+    /// Percent of batches of `size` samples that the network takes for what they are, of `domain`; `None` where it cannot tell.
+    ///
+    /// # Errors
+    /// A network that reads other samples.
+    pub fn recognised(
+        &self,
+        network: &GrownNetwork,
+        domain: Option<&str>,
+        size: i64,
+    ) -> Result<Option<f64>, NetworkError> {
+        let (mut right, mut all) = (0, 0);
+        for batch in self.samples.f_split(size, 0)? {
+            let Some(found) = network.domain_of(&batch)? else {
+                return Ok(None);
+            };
+            right += usize::from(found == domain);
+            all += 1;
+        }
+        Ok(Some(100.0 * right as f64 / all as f64))
+    }
 }

@@ -10,8 +10,9 @@ use super::NetworkError;
 use crate::graph::{Graph, LayerGraph, SeedGraph};
 use crate::growth::{SeedStage, SlotId, Topology};
 use crate::host::Host;
-use crate::nn::Mode;
-use crate::random::{Domain, RunRng};
+use crate::nn::{Mode, NORM_EPS};
+use crate::random::{Domain, Draw, RunRng};
+use crate::scenario::HostNorm;
 use crate::torch::{Backend, Inference, PlainTensor, copy_into};
 
 /// Samples that are run at once.
@@ -196,23 +197,69 @@ impl GrownNetwork {
         tensors.filter(|(name, tensor)| given.parameters.get(*name) != Some(*tensor))
     }
 
-    /// Adds what it has become for other data.
+    /// Refuses a name that no domain beside those of `known` can have.
     ///
     /// # Errors
     /// A name that is taken, or is none of a Python variable.
-    pub fn add_domain(&mut self, name: &str, network: Self) -> Result<(), NetworkError> {
+    pub fn check_domain(known: Option<&Self>, name: &str) -> Result<(), NetworkError> {
         let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let is_name = name.bytes().all(is_word) && name.bytes().next().is_some_and(|first| first.is_ascii_lowercase());
-        let why = match (is_name, self.domains.contains_key(name)) {
+        let is_taken = known.is_some_and(|network| network.domains.contains_key(name));
+        let why = match (is_name, is_taken) {
             (false, _) => "valid: a small letter, then small letters, digits and _",
             (true, true) => "the network has one of this name; give another",
-            (true, false) => {
-                self.domains.insert(name.into(), network);
-                return Ok(());
-            }
+            (true, false) => return Ok(()),
         };
         let name = name.into();
         Err(NetworkError::Domain { name, why })
+    }
+
+    /// The domain that a batch of images is of, `None` for the given one: that to whose statistics of the first batch norm those of
+    /// the batch are nearest, by the divergence (Kullback and Leibler 1951) of normal distributions, mean over the channels. The
+    /// outer `None`: the network does not begin with a convolution and a batch norm.
+    ///
+    /// # Errors
+    /// Samples of another shape.
+    pub fn domain_of(&self, samples: &Tensor) -> Result<Option<Option<&str>>, NetworkError> {
+        let Some(first) = self.graph.layers.first() else {
+            return Ok(None);
+        };
+        let LayerGraph::Conv {
+            kernel,
+            stride,
+            bias: false,
+            norm: Some(HostNorm::Batch),
+            ..
+        } = first.layer
+        else {
+            return Ok(None);
+        };
+        let of = |network: &Self, part: &str| -> Result<Tensor, NetworkError> {
+            let name = format!("{}.{part}", first.name);
+            let missing = || NetworkError::Tensors(vec![format!("`{name}` is missing")]);
+            Ok(network.parameters.get(&name).ok_or_else(missing)?.to_tensor()?)
+        };
+        let _inference = Inference::new()?;
+        let weight = of(self, "conv.weight")?;
+        let features = self
+            .inputs(samples)?
+            .f_conv2d(&weight, None::<Tensor>, stride, kernel / 2, 1, 1)?;
+        let (variance, mean) = features.f_var_mean_dim([0_i64, 2, 3].as_slice(), false, false)?;
+        let distance = |network: &Self| -> Result<f64, NetworkError> {
+            let known = of(network, "norm.running_var")?.f_add_scalar(NORM_EPS)?;
+            let apart = mean.f_sub(&of(network, "norm.running_mean")?)?.f_square()?;
+            let ratio = variance.f_div(&known)?.f_add_scalar(1e-12)?.f_log()?;
+            let divergence = apart.f_add(&variance)?.f_div(&known)?.f_sub(&ratio)?;
+            Ok(f64::try_from(divergence.f_mean(Kind::Double)?)?)
+        };
+        let mut nearest = (distance(self)?, None);
+        for (name, domain) in &self.domains {
+            let distance = distance(domain)?;
+            if distance < nearest.0 {
+                nearest = (distance, Some(name.as_str()));
+            }
+        }
+        Ok(Some(nearest.1))
     }
 
     /// Bytes of its tensors.
@@ -282,6 +329,19 @@ impl GrownNetwork {
             logits.push(host.run(0..host.num_ops(), &part, Mode::Eval)?);
         }
         Ok(Tensor::f_cat(&logits, 0)?)
+    }
+
+    /// Images of drawn pixels, `u8 [count, height, width, channels]`, and their [logits](Self::predict).
+    ///
+    /// # Errors
+    /// Those of [`Self::build`]; a network for texts.
+    pub fn on_drawn_images(&self, count: i64) -> Result<[PlainTensor; 2], NetworkError> {
+        let Graph { side, channels, .. } = self.graph;
+        let shape = [count, side, side, channels];
+        let mut rng = RunRng::new(0, Domain::HostInit, &[]);
+        let pixels: Vec<u8> = (0..shape.iter().product()).map(|_: i64| rng.below(256) as u8).collect();
+        let images = Tensor::f_from_slice(&pixels)?.f_view(shape)?;
+        Ok([PlainTensor::of(&images)?, PlainTensor::of(&self.predict(&images)?)?])
     }
 
     /// Samples as the network reads them: of images `f32 [n, channels, height, width]`, channels-last in memory.

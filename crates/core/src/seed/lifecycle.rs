@@ -1,6 +1,6 @@
 //! The life of a seed: the operations a controller orders and the tick at the end of each step.
 //!
-//! Every function reads a record and returns a [`SeedPlan`]; see `change` for what becomes of it. The rules across slots
+//! Every function reads a record and returns a [`SeedPlan`]; see `record` for what becomes of it. The rules across slots
 //! are `legality`'s and are checked before an operation arrives here; the rules on the seed itself are checked again.
 
 use std::collections::VecDeque;

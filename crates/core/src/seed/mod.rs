@@ -1,6 +1,6 @@
 //! Seeds: what can grow in a slot, and its life cycle there (`docs/reference/hosts-and-seeds.md`).
 //!
-//! Two halves that meet only in an env's slots: plain data (stages, alpha, gates, legality, lifecycle) and tensors
+//! Two halves that meet only in an env's slots: plain data (stages with their gates, alpha, legality, lifecycle) and tensors
 //! (blueprints, modules, gate networks, blend operators).
 
 mod alpha;
@@ -11,11 +11,9 @@ mod gate_network;
 mod registry;
 mod instance;
 mod modules;
-mod stages;
 mod statistics;
 mod record;
-mod change;
-mod gates;
+mod stages;
 mod invariants;
 mod report;
 mod legality;
@@ -29,9 +27,7 @@ pub use alpha::{ALPHA_TOLERANCE, AlphaController, RampShape};
 pub(crate) use blend::fit_residual;
 pub use blend::{Amplitude, BlendError, Residual};
 pub use blueprint::{Blueprint, BlueprintError, MAX_BLUEPRINTS, SeedModule};
-pub use change::{Change, Effect, GateReport, Retarget, SeedPlan, Transition};
 pub use gate_network::GateNetwork;
-pub use gates::{MIN_CONTRIBUTION, evaluate_gate};
 pub use instance::SeedInstance;
 pub use invariants::broken_law;
 pub use legality::{Limits, SlotView, command_legal, legal};
@@ -41,8 +37,11 @@ pub use lifecycle::{
 };
 pub(crate) use modules::module_of;
 pub use modules::{CnnBlueprint, TokenBlueprint};
-pub use record::{AccuracyTrack, ContributionTrack, GateMemory, GradientTrack, PruneOrder, SeedIdentity, SeedRecord};
+pub use record::{
+    AccuracyTrack, Change, ContributionTrack, Effect, GateMemory, GateReport, GradientTrack, PruneOrder, Retarget,
+    SeedIdentity, SeedPlan, SeedRecord, Transition,
+};
 pub use registry::{BlueprintRegistry, FIRST_PLUGIN_INDEX};
 pub use report::SeedReport;
-pub use stages::{Isolation, has_optimizer, may_follow, next_stage, trains};
+pub use stages::{Isolation, MIN_CONTRIBUTION, evaluate_gate, has_optimizer, may_follow, next_stage, trains};
 pub use statistics::{GradientSums, Growth, STATISTICS_STRIDE};

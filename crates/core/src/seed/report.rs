@@ -1,6 +1,6 @@
 //! The view of a seed from outside the lifecycle: an immutable row of plain data per slot and step.
 
-use super::gates::gate_readiness;
+use super::stages::gate_readiness;
 use super::{GradientTrack, SeedRecord};
 use crate::growth::{AlphaAlgorithm, AlphaMode, GerminationStyle, SeedStage, SlotId, Tempo};
 use crate::scenario::GateConfig;

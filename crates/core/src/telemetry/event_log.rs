@@ -4,18 +4,22 @@
 //! Everything since the last synchronisation that succeeded stays in memory: after one that failed the content of the device
 //! is unknown, even if a later one succeeds, and all of it is written again.
 
-use std::io::Error;
+use std::io::{self, Error};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::event::{Event, Payload};
+use serde::Serialize;
+
+use super::encoding::is_default;
+use super::event::{Event, Payload, SCHEMA};
 use super::gap::RecordGap;
 use super::mark::{EventsHasher, EventsMark, WrittenRecord};
-use super::segments::{EVENTS_FILE, close_segment, header_line};
+use super::reader::{EVENTS_FILE, EventLines, Place, closed_segment};
 use super::sink::SinkError;
+use crate::files;
 use crate::health::{AtPath, FileError};
-use crate::storage::{File, sync_folder};
+use crate::storage::{self, File, rename, sync_folder};
 
 /// A segment that has grown to this size is closed.
 const SEGMENT_BYTES: u64 = 16 << 20;
@@ -27,6 +31,8 @@ const KEPT_BYTES: usize = 64 << 20;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// The longest of these pauses.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Where compression is fast and most of its worth is had.
+const LEVEL: i32 = 3;
 
 /// The newest attempt to write failed.
 #[derive(Debug)]
@@ -287,5 +293,100 @@ impl EventLog {
     }
 }
 
+/// The first line of every segment, and of every part that a resumed run adds.
+#[derive(Serialize)]
+struct Header<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    schema: u32,
+    run_id: &'a str,
+    engine: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    resumed: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    closed_segments: u32,
+}
+
+/// The line that opens a segment behind `closed_segments` others, or a resumed part.
+fn header_line(run_id: &str, resumed: bool, closed_segments: u32) -> Result<Vec<u8>, serde_json::Error> {
+    let mut line = serde_json::to_vec(&Header {
+        kind: "header",
+        schema: SCHEMA,
+        run_id,
+        engine: env!("CARGO_PKG_VERSION"),
+        resumed,
+        closed_segments,
+    })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Compresses the open segment into closed segment `number`, and puts one with `header` alone in its place. A kill at any
+/// point leaves either the old or the new `events.jsonl`, whole.
+fn close_segment(folder: &Path, number: u32, header: &[u8]) -> Result<(), FileError> {
+    let open = folder.join(EVENTS_FILE);
+    let closed = closed_segment(folder, number);
+    let compress = |draft: &Path| {
+        let mut encoder = zstd::stream::Encoder::new(File::create(draft)?, LEVEL)?;
+        encoder.include_checksum(true)?;
+        io::copy(&mut files::open(&open)?, &mut encoder)?;
+        encoder.finish()?.sync()
+    };
+    let draft = closed.with_extension("zst.tmp");
+    compress(&draft).at(&draft)?;
+    rename(&draft, &closed).at(&closed)?;
+    sync_folder(folder).at(folder)?;
+    storage::replace_synced(&open, header).at(&open)
+}
+
+/// Makes everything before `place` the whole record of the run in `folder`; everything behind it is first written, whole, to
+/// another file.
+///
+/// # Errors
+/// Files that cannot be read, written or moved.
+pub(crate) fn cut_record(folder: &Path, place: Place) -> Result<(), FileError> {
+    let mut lines = EventLines::open(folder)?;
+    let open = folder.join(EVENTS_FILE);
+    if place.segment == lines.segments && open.metadata().at(&open)?.len() <= place.bytes {
+        return Ok(());
+    }
+    let aside = (1..)
+        .map(|n| folder.join(format!("events.discarded-{n}.jsonl")))
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| folder.join("events.discarded.jsonl"));
+    let draft = aside.with_extension("jsonl.tmp");
+    let kept_draft = folder.join("events.jsonl.tmp");
+    let mut split = || -> Result<(), FileError> {
+        let mut tail = File::create(&draft).at(&draft)?;
+        let mut kept = File::create(&kept_draft).at(&kept_draft)?;
+        while lines.advance()? {
+            let is_kept = lines.segment == place.segment && lines.start() < place.bytes;
+            if is_kept {
+                io::Write::write_all(&mut kept, lines.line()).at(&kept_draft)?;
+            } else if lines.segment >= place.segment {
+                io::Write::write_all(&mut tail, lines.line()).at(&draft)?;
+            }
+        }
+        tail.sync().at(&draft)?;
+        kept.sync().at(&kept_draft)
+    };
+    split().inspect_err(|_| {
+        // On a full disk; where removing fails as well, the error says why.
+        let _ = (storage::remove_file(&draft), storage::remove_file(&kept_draft));
+    })?;
+    rename(&draft, &aside).at(&aside)?;
+    // Its name first: a power cut must not find the tail in neither file.
+    sync_folder(folder).at(folder)?;
+    rename(&kept_draft, &open).at(&open)?;
+    sync_folder(folder).at(folder)?;
+    for number in place.segment..lines.segments {
+        let closed = closed_segment(folder, number);
+        storage::remove_file(&closed).at(&closed)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod segment_tests;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
-//! The hub: orders and stamps events at flush points, folds them into the live state, writes them to the run's record and
-//! hands them to the sinks. A sink can fail; the training cannot fail because of it.
+//! The way of an event out of the run. Systems put it into the outbox; at the next flush the hub orders and stamps what is
+//! there, folds it into the live state, writes it to the run's record and hands it to the sinks. A sink can fail; the training
+//! cannot fail because of it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,10 +15,46 @@ use super::gap::RecordGap;
 use super::lane::{Batch, Lane};
 use super::live::LiveState;
 use super::mark::EventsMark;
-use super::outbox::TelemetryOutbox;
 use super::payload::{AnomalyState, RunFinished, RunState};
-use super::segments::EVENTS_FILE;
+use super::reader::EVENTS_FILE;
 use super::sink::{RunInfo, Sink, TelemetryError};
+
+/// The events since the last flush, in the order of their production. A plain list: an event lives exactly until the
+/// flush that hands it to the hub.
+#[derive(Debug, Resource)]
+pub struct TelemetryOutbox {
+    is_recorded: bool,
+    events: Vec<Event>,
+}
+
+impl TelemetryOutbox {
+    /// An empty box; one of a run without a record stays empty.
+    pub const fn new(is_recorded: bool) -> Self {
+        Self {
+            is_recorded,
+            events: Vec::new(),
+        }
+    }
+
+    /// Keeps `event` for the next flush.
+    pub fn push(&mut self, event: Event) {
+        if self.is_recorded {
+            self.events.push(event);
+        }
+    }
+
+    /// Pushes each of `events`.
+    pub fn extend(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            self.push(event);
+        }
+    }
+
+    /// Forgets the events since the last flush.
+    pub fn discard(&mut self) {
+        self.events.clear();
+    }
+}
 
 /// The one exit of all events of a run.
 #[derive(Resource)]
@@ -100,7 +137,7 @@ impl TelemetryHub {
 
     /// Sends what the outbox holds, ordered by scope (run, round, env index), then by production.
     pub fn flush(&mut self, outbox: &mut TelemetryOutbox) {
-        let mut events: Vec<Event> = outbox.drain().collect();
+        let mut events: Vec<Event> = outbox.events.drain(..).collect();
         if events.is_empty() {
             return;
         }

@@ -1,17 +1,29 @@
-//! Reads the events of a run back, line by line, so that records of any size need little memory: a torn last line is passed
-//! over, every other fault named by file and line.
+//! Reads the events of a run back: one a line in `events.jsonl`, and what stood there before it grew too long in closed
+//! segments, `events-0001.jsonl.zst` and on. The lines of all of them come in order, one in memory at a time, so that records of
+//! any size need little: a torn last line is passed over, every other fault named by file and line.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::fs::Metadata;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::event::{Event, SCHEMA};
-use super::segments::{EVENTS_FILE, EventLines, Place, last_closed};
+use crate::files;
 use crate::health::{AtPath, FileError};
+use crate::storage;
 
+/// Name of the open segment: the only one of most runs.
+pub const EVENTS_FILE: &str = "events.jsonl";
+/// Longest line that is read: what is longer is no event.
+const LINE_BYTES: u64 = 64 << 20;
 /// Bytes that are read at once from the end of a file.
 const BLOCK_BYTES: u64 = 64 * 1024;
+
+/// The file of closed segment `number`, from 1.
+pub(super) fn closed_segment(folder: &Path, number: u32) -> PathBuf {
+    folder.join(format!("events-{number:04}.jsonl.zst"))
+}
 
 /// Why the events of a run could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +52,168 @@ pub enum LineError {
     Content(String),
 }
 
+/// Between two lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// From 1.
+    pub segment: u32,
+    /// Bytes of its lines up to there.
+    pub bytes: u64,
+}
+
+/// The lines of all segments.
+pub struct EventLines {
+    folder: PathBuf,
+    path: PathBuf,
+    file: Box<dyn BufRead + Send>,
+    /// From 1; the last one is open.
+    pub(super) segment: u32,
+    pub(super) segments: u32,
+    line: Vec<u8>,
+    number: usize,
+    start: u64,
+    /// The file of the open segment, once it is read.
+    opened: Option<Metadata>,
+}
+
 impl EventLines {
+    /// # Errors
+    /// There is no `events.jsonl` in `folder`, or a file that cannot be opened.
+    pub fn open(folder: &Path) -> Result<Self, FileError> {
+        let segments = closed_segments(folder)?.saturating_add(1);
+        let SegmentFile { path, file, opened } = open_segment(folder, 1, segments)?;
+        Ok(Self {
+            folder: folder.into(),
+            path,
+            file,
+            segment: 1,
+            segments,
+            line: Vec::new(),
+            number: 0,
+            start: 0,
+            opened,
+        })
+    }
+
+    /// Moves on to the next line; false at the end of the last segment.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or decompressed.
+    pub fn advance(&mut self) -> Result<bool, FileError> {
+        loop {
+            self.start += self.line.len() as u64;
+            self.number += 1;
+            self.line.clear();
+            let read = (&mut self.file).take(LINE_BYTES).read_until(b'\n', &mut self.line);
+            if read.at(&self.path)? as u64 == LINE_BYTES && !self.is_whole() {
+                let what = format!("line {} is longer than {} MiB", self.number, LINE_BYTES >> 20);
+                return Err(io::Error::new(ErrorKind::InvalidData, what)).at(&self.path);
+            }
+            if !self.line.is_empty() {
+                return Ok(true);
+            }
+            if self.segment == self.segments {
+                return Ok(false);
+            }
+            self.enter_next()?;
+        }
+    }
+
+    fn enter_next(&mut self) -> Result<(), FileError> {
+        self.segment += 1;
+        let next = open_segment(&self.folder, self.segment, self.segments)?;
+        (self.path, self.file, self.opened) = (next.path, next.file, next.opened);
+        (self.number, self.start) = (0, 0);
+        Ok(())
+    }
+
+    /// Moves on to the next whole line of a record that is still written; false if there is none yet.
+    ///
+    /// # Errors
+    /// As [`Self::advance`].
+    pub fn follow(&mut self) -> Result<bool, FileError> {
+        loop {
+            if self.is_whole() {
+                self.start += self.line.len() as u64;
+                self.line.clear();
+            }
+            if self.line.is_empty() {
+                self.number += 1;
+            }
+            // What is there of a line that is being written stays until the rest comes.
+            let room = LINE_BYTES.saturating_sub(self.line.len() as u64);
+            let read = (&mut self.file).take(room).read_until(b'\n', &mut self.line);
+            read.at(&self.path)?;
+            if self.is_whole() {
+                return Ok(true);
+            }
+            if self.line.is_empty() {
+                self.number -= 1;
+                if self.segment < self.segments {
+                    self.enter_next()?;
+                    continue;
+                }
+            }
+            // A segment that was closed meanwhile is still open here: it is read to its end first.
+            let segments = closed_segments(&self.folder)?.saturating_add(1);
+            if segments <= self.segments {
+                return Ok(false);
+            }
+            self.segments = segments;
+        }
+    }
+
+    /// Whether another record has taken the place of the one that is followed: that of a run that was resumed from before its
+    /// end.
+    pub fn is_replaced(&self) -> bool {
+        let Ok(now) = self.folder.join(EVENTS_FILE).metadata() else {
+            return false;
+        };
+        // Asked after the file, which is another one as soon as a segment is closed.
+        let Ok(closed) = closed_segments(&self.folder) else {
+            return false;
+        };
+        let is_same = self
+            .opened
+            .as_ref()
+            .is_none_or(|opened| storage::are_one_file(opened, &now));
+        let is_open = self.segment == self.segments && closed.saturating_add(1) == self.segments;
+        closed.saturating_add(1) < self.segments || is_open && !(is_same && now.len() >= self.place().bytes)
+    }
+
+    /// The line with its end.
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Whether it has an end: the last line of a writer that was killed has none.
+    pub fn is_whole(&self) -> bool {
+        self.line.ends_with(b"\n")
+    }
+
+    /// The file that it is in.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its number in that file, from 1.
+    pub const fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Bytes of the segment before it.
+    pub const fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Behind the line.
+    pub(crate) const fn place(&self) -> Place {
+        Place {
+            segment: self.segment,
+            bytes: self.start + self.line.len() as u64,
+        }
+    }
+
     /// The line as an event; `None` for a header.
     ///
     /// # Errors
@@ -65,6 +238,61 @@ impl EventLines {
             _ => Err(LineError::Content(problem)),
         }
     }
+}
+
+/// A file of lines.
+struct SegmentFile {
+    path: PathBuf,
+    file: Box<dyn BufRead + Send>,
+    /// Of the open one.
+    opened: Option<Metadata>,
+}
+
+fn open_segment(folder: &Path, number: u32, segments: u32) -> Result<SegmentFile, FileError> {
+    if number == segments {
+        let path = folder.join(EVENTS_FILE);
+        let file = files::open(&path).at(&path)?;
+        let opened = Some(file.metadata().at(&path)?);
+        let file = Box::new(BufReader::new(file));
+        return Ok(SegmentFile { path, file, opened });
+    }
+    let path = closed_segment(folder, number);
+    let decoder = files::open(&path).and_then(zstd::stream::Decoder::new).at(&path)?;
+    let file = Box::new(BufReader::new(decoder));
+    Ok(SegmentFile {
+        path,
+        file,
+        opened: None,
+    })
+}
+
+/// How many closed segments precede `events.jsonl` in `folder`: its header says so. A segment beside it that the header
+/// does not count is what a killed process left, and its events are in `events.jsonl`.
+fn closed_segments(folder: &Path) -> Result<u32, FileError> {
+    #[derive(Deserialize)]
+    struct Counted {
+        #[serde(default)]
+        closed_segments: u32,
+    }
+    let path = folder.join(EVENTS_FILE);
+    let file = files::open(&path).at(&path)?;
+    let mut line = Vec::new();
+    BufReader::new(file.take(LINE_BYTES))
+        .read_until(b'\n', &mut line)
+        .at(&path)?;
+    // Readers of lines report a header that cannot be read.
+    Ok(serde_json::from_slice(&line).map_or(0, |header: Counted| header.closed_segments))
+}
+
+/// Content of the last closed segment in `folder`; nothing if there is none.
+fn last_closed(folder: &Path) -> Result<Vec<u8>, FileError> {
+    let segments = closed_segments(folder)?;
+    let mut text = Vec::new();
+    if segments > 0 {
+        let SegmentFile { path, file, .. } = open_segment(folder, segments, segments + 1)?;
+        file.take(LINE_BYTES).read_to_end(&mut text).at(&path)?;
+    }
+    Ok(text)
 }
 
 /// The events of a run, one after the other; only one line is in memory at a time. After an error there is no more. An
@@ -150,7 +378,7 @@ pub fn find_last<T>(folder: &Path, wanted: impl Fn(&Event) -> Option<T>) -> Resu
         events.into_iter().find_map(|event| wanted(&event))
     };
     let path = &folder.join(EVENTS_FILE);
-    let mut file = crate::files::open(path).at(path)?;
+    let mut file = files::open(path).at(path)?;
     let mut start = file.metadata().at(path)?.len();
     // Of the line that began before `start`.
     let mut tail = Vec::new();

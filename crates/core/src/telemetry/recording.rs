@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::event::{Event, Payload};
 use super::payload::{EndReason, EpisodeFinished, RunFinished, RunStarted};
-use super::reader::{EventReader, ReadError, find_last};
-use super::segments::EVENTS_FILE;
+use super::reader::{EVENTS_FILE, EventReader, ReadError, find_last};
 use crate::files::follow_latest;
 use crate::health::FileError;
 

@@ -11,9 +11,9 @@ use super::parts::spelled_path;
 use super::paths::{self, UnknownField, children, join};
 use super::problem::{Source, SourceKind};
 use super::reader;
-use super::resolve::resolved_ron;
 use super::tree::Node;
 use super::wording;
+use crate::files::resolved_ron;
 use crate::schema::{Described, Field, Kind, Variant};
 
 /// Every dotted path that such a file may say: of a [`Scenario`](super::Scenario), those that can be explained or set.

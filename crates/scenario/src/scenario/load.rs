@@ -13,10 +13,10 @@ use super::paths;
 use super::presets::{OWN_IMAGES, preset_named};
 use super::problem::{Cursor, Problem, Report, Source, SourceKind};
 use super::reader::{self, Document};
-use super::resolve::{resolved_ron, ron_text};
 use super::tree::{Node, Span, Value};
 use super::validate::{Finding, validate};
 use super::{HostOutline, RewardProfile, SCENARIO, Scenario, TaskChoice, TaskSpec};
+use crate::files::{resolved_ron, ron_text};
 use crate::growth::SlotId;
 
 /// Sources of a scenario.
@@ -325,6 +325,35 @@ impl Layering {
             (path.clone(), self.sources[span.source].place(position))
         });
         placed.collect()
+    }
+}
+
+impl Scenario {
+    /// The task in full: its preset's fields where the scenario says nothing else. `None` for a task name that is not in the
+    /// catalog, which the check reports.
+    fn written_task(&self, catalog: &Catalog) -> Option<TaskSpec> {
+        match &self.task {
+            TaskChoice::Custom(spec) => Some((**spec).clone()),
+            TaskChoice::Preset(name, overrides) => {
+                let mut tasks = catalog.tasks.iter().map(|task| &task.spec);
+                let mut spec = tasks.find(|spec| spec.name.eq_ignore_ascii_case(name))?.clone();
+                overrides.apply(&mut spec);
+                Some(spec)
+            }
+        }
+    }
+
+    /// The task with what other sections say in it: `run.max_steps`, `lifecycle.slots` and `lifecycle.max_seeds`, and the
+    /// validation batch size resolved. `None` for a task name that is not in the catalog.
+    pub fn task_spec(&self, catalog: &Catalog) -> Option<TaskSpec> {
+        let mut spec = self.written_task(catalog)?;
+        if let Some(slots) = &self.lifecycle.slots {
+            spec.slots.clone_from(slots);
+        }
+        spec.max_seeds = self.lifecycle.max_seeds.unwrap_or(spec.max_seeds);
+        spec.max_steps = self.run.max_steps.unwrap_or(spec.max_steps);
+        spec.val_batch_size = Some(spec.val_rows());
+        Some(spec)
     }
 }
 

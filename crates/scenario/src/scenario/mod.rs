@@ -22,7 +22,6 @@ mod reward;
 mod catalog;
 mod derived;
 mod policy;
-mod resolve;
 mod topology;
 mod tree;
 mod problem;
@@ -67,7 +66,6 @@ pub use paths::UnknownField;
 pub use policy::{ActionSpace, FeatureGroup, HeadConditioning, MaskConfig, NetConfig, OpBias, PolicyConfig};
 pub use presets::{TRAINING_PRESETS, TaskPreset, TrainingPreset, task_presets};
 pub use problem::{COLOURS, Problem, ProblemRow, Report, Severity, Source, SourceKind, nearest, printable, visible};
-pub use resolve::{resolved_ron, ron_text};
 pub use reward::{CommittedReward, ContributionMode, LossPreset, LossReward, LossScale, RewardConfig, SparseReward};
 pub use run::{AnomalyAnswer, DataConfig, Keep, LearningRateCourse, OnEnvError, Residency, RunConfig, TrainingConfig};
 pub use task::{
@@ -77,6 +75,7 @@ pub use task::{
 };
 pub use topology::{InitialSeed, InitialTopology};
 
+pub use crate::files::{resolved_ron, ron_text};
 use crate::schema::{Described, Kind, section};
 use presets::TRAINING_PRESET;
 

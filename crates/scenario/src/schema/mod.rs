@@ -21,8 +21,11 @@
 
 mod kind;
 pub mod range;
+/// Where declarations find serde: its attribute takes no `$crate`, and a glob import may be repeated.
 #[doc(hidden)]
-pub mod derive;
+pub mod derive {
+    pub use serde as simic_serde;
+}
 mod described;
 mod declare;
 mod registry;

@@ -53,15 +53,17 @@ fn a_domain_comes_back_from_its_file_in_which_what_it_shares_is_there_once() {
     let bias = domain.parameters.get_mut("head.bias").unwrap();
     *bias = PlainTensor::of(&(bias.to_tensor().unwrap() + 1.0)).unwrap();
 
-    network.add_domain("night", domain).unwrap();
+    network.domains.insert("night".into(), domain);
     network.save(&path).unwrap();
 
     assert_eq!(GrownNetwork::load(&path).unwrap(), network);
     let (mut tensors, _) = decode_described(&fs::read(&path).unwrap(), KEY).unwrap();
     assert!(tensors.remove("night::head.bias").is_some());
     assert_eq!(tensors, network.parameters);
-    let taken = network.add_domain("night", tiny_network()).unwrap_err().to_string();
-    assert!(taken.contains("has one of this name"), "{taken}");
+    for (name, is_free) in [("night", false), ("Day", false), ("day_2", true)] {
+        let checked = GrownNetwork::check_domain(Some(&network), name);
+        assert_eq!(checked.is_ok(), is_free, "{name}");
+    }
 }
 
 #[test]

@@ -193,7 +193,10 @@ fn check_host(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
 fn check_weights(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     for (index, name) in task.freeze.iter().flatten().enumerate() {
         if !host.has_layer(name) {
-            let message = format!("the host has no layer {name}; valid: all, {}", listed(&host.layers));
+            let message = format!(
+                "the host has no layer {name}; valid: all, statistics, {}",
+                listed(&host.layers)
+            );
             findings.error([format!("task.freeze[{index}]").as_str(), "task.freeze"], message);
         }
     }
