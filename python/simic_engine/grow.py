@@ -193,7 +193,7 @@ def _play(
         arguments += ["--weights", _given(place, given, data[0])] if given is not None else []
         for flag, value in flags.items():
             # Arrays of old data.
-            text = _data(place / "old.npz", *value, None) if isinstance(value, tuple) else value
+            text = _data(place / "old.npz", value[0], value[1], None) if isinstance(value, tuple) else value
             arguments += [flag, str(text)] if text is not None else []
         arguments += [f"--normalise={_normalisation(normalise)}"] if normalise is not None else []
         arguments += ["--rates", ",".join(map(str, rates))] if rates else []

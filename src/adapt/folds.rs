@@ -131,3 +131,6 @@ fn joined(parts: [&Part; 2]) -> Result<Part, DataError> {
         labels: parts.iter().flat_map(|part| part.labels.iter().copied()).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests;

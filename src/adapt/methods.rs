@@ -164,3 +164,6 @@ impl Parts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

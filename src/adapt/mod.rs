@@ -116,16 +116,17 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         ..learnt.data.clone()
     };
     let given = match kept {
-        // A module that was brought along doesn't say how it reads pixels.
+        // A module that was brought along says nothing of how it reads pixels.
         Some(kept) if kept.data.hash.is_empty() => GrownNetwork {
-            data: data_card,
+            data: card_like(&outcomes[0].network),
             ..kept
         },
         Some(kept) => kept,
         None => given_network(&prepared, order, &given, data_card, &learnt.origin)?,
     };
     let old = order.old.as_ref().map(TestPart::of).transpose()?.flatten();
-    table(order, given, outcomes, TestPart::of(&data)?.as_ref(), old.as_ref())
+    let wanted = (order.domain.as_str(), order.budget);
+    table(wanted, given, outcomes, TestPart::of(&data)?.as_ref(), old.as_ref())
 }
 
 /// Rows in the order in which they are played: what others follow first. `has_head`: the given head is for the same classes.
@@ -263,9 +264,19 @@ fn given_network(
             host_parameters: parameters,
             host_macs: macs,
         },
-        data,
-        origin: origin.clone(),
+        data: card_like(like),
+        origin: like.origin.clone(),
         growth: Vec::new(),
         domains: BTreeMap::new(),
     })
+}
+
+/// How pixels are read, of a given network that does not say what it has learnt from.
+fn card_like(like: &GrownNetwork) -> DataCard {
+    DataCard {
+        classes: Vec::new(),
+        validation: None,
+        test: None,
+        ..like.data.clone()
+    }
 }

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::Order;
 use super::methods::Method;
 use crate::grow::{Bounded, GrowError, paired, share};
 use crate::keep::TestPart;
@@ -86,9 +85,9 @@ pub struct Adapted {
     pub network: GrownNetwork,
 }
 
-/// Compares the outcomes and adds the chosen one to `given`.
+/// Compares the outcomes and adds the chosen one, within the budget, in sizes of `given`, to that as a domain of this name.
 pub fn table(
-    order: &Order,
+    (domain, budget): (&str, f64),
     given: GrownNetwork,
     mut outcomes: Vec<Outcome>,
     test: Option<&TestPart>,
@@ -114,16 +113,13 @@ pub fn table(
         right(test)?,
         right(old.filter(|_| given.graph.layers.last() == outcomes[0].network.graph.layers.last()))?,
     );
-    let fits = |outcome: &&Outcome| added(outcome) as f64 <= order.budget * size as f64;
+    let fits = |outcome: &&Outcome| added(outcome) as f64 <= budget * size as f64;
     let kept = outcomes.iter().filter(|outcome| outcome.method.keeps()).filter(fits);
     let Some(best) = kept
         .clone()
         .max_by(|one, other| hits(one).cmp(&hits(other)).then(added(other).cmp(&added(one))))
     else {
-        return Err(GrowError::Refused(format!(
-            "nothing fits into a budget of {}x",
-            order.budget
-        )));
+        return Err(GrowError::Refused(format!("nothing fits into a budget of {budget}x")));
     };
     // The smallest within one standard error (Breiman et al. 1984), or a point, of the best.
     let images = best.right.len().max(1) as f64;
@@ -162,15 +158,15 @@ pub fn table(
     let why = why(&rows, written, &best.method.name(), error);
     let chosen = outcomes.swap_remove(written);
     let mut network = given;
-    network.domains.insert(order.domain.clone(), chosen.network);
+    network.domains.insert(domain.into(), chosen.network);
     let share = |part: Option<&TestPart>, domain| {
         part.map(|part| part.recognised(&network, domain, RECOGNISED))
             .transpose()
     };
-    let new = share(test, Some(&*order.domain))?.flatten();
+    let new = share(test, Some(domain))?.flatten();
     let recognised = new.zip(share(old, None)?.flatten()).map(|(new, old)| [new, old]);
     Ok(Adapted {
-        domain: order.domain.clone(),
+        domain: domain.into(),
         written: rows[written].name.clone(),
         why,
         rows,
@@ -208,3 +204,6 @@ fn why(rows: &[Row], written: usize, best: &str, error: f64) -> String {
     }
     reasons.join("; ")
 }
+
+#[cfg(test)]
+mod tests;

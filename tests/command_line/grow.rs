@@ -88,7 +88,7 @@ fn rows_are_compared_at_equal_compute_and_the_chosen_network_is_written_with_its
 }
 
 /// Weights of a small residual network with a stem for large images, but for layers whose names begin with `without`.
-pub fn write_weights(place: &Path, classes: i64, without: &str) {
+fn write_weights(place: &Path, classes: i64, without: &str) {
     let spec = ResnetSpec {
         in_channels: 1,
         base_channels: 4,
@@ -196,6 +196,11 @@ fn a_head_is_trained_alone_around_a_body_with_layers_without_parameters_and_draw
         &growth(place.path())["notes"].to_string(),
         &["its head is for 12 classes, the data have 10"],
     );
+    // Around a body that is not given whole, nothing is adapted.
+    write_weights(place.path(), 10, "stage1");
+    let line = format!("adapt --scenario stem.ron --weights w.safetensors {plain} {host} -o adapted");
+    let said = refused(&engine_at(place.path(), &line));
+    assert_has(&said, &["nothing for stage1.block0.first.conv.weight"]);
 }
 
 /// A stop by Ctrl-C between attempts, another order in the folder, and the same one again.

@@ -108,26 +108,6 @@ fn a_grown_network_is_grown_further_and_kept_with_both_generations() {
     assert_eq!(read.measures.host_parameters, first.measures.parameters);
 }
 
-#[test]
-fn with_everything_frozen_the_given_network_is_left_bit_for_bit_while_a_seed_learns() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kept.safetensors");
-    let given = &GIVEN.0;
-    given.save(&path).unwrap();
-
-    let (mut adapted, engine) = played(&format!("{}, freeze: [\"all\"]", grown(&path)), "");
-
-    assert_ne!(engine[adapted.origin.env as usize], logits_of(given));
-    // Without what was learnt it is the given network.
-    let mut learnt = adapted.parameters.clone();
-    learnt.retain(|name, _| !given.parameters.contains_key(name));
-    assert!(!learnt.is_empty() && learnt.keys().all(|name| name.starts_with("r0c0_2.")));
-    adapted.parameters.retain(|name, _| !learnt.contains_key(name));
-    assert!(adapted.parameters == given.parameters);
-    adapted.graph = given.graph.clone();
-    assert_eq!(logits_of(&adapted), logits_of(given));
-}
-
 /// Leaves the host.
 fn without_seed(network: &GrownNetwork) -> GrownNetwork {
     let mut host = network.clone();

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::fixtures::{images, largest};
 use crate::host::{Conv, Layer};
 use crate::network::HostRegistry;
 use crate::nn::Init;
@@ -92,6 +93,31 @@ fn a_layer_is_held_to_its_design() {
         let error = format!("the host cannot be built: op scale declares {why}");
         assert_eq!(build(declared, grows), Err(error));
     }
+}
+
+#[test]
+fn tensors_and_statistics_are_frozen_by_names_of_their_own_and_layers_with_both() {
+    // The first tensor that learns, and whether the running statistics follow a batch.
+    let learns = |frozen: &str| -> Result<(String, bool), HostError> {
+        let plan = HostPlan::new(1, 8).layer("block", Conv::new(4, 3)).head(3);
+        let mut rng = RunRng::new(1, Domain::HostInit, &[]);
+        let host = plan.frozen(&[frozen.into()]).build(&mut rng, test_backend())?;
+        host.run(0..1, &images(8, 1, 8), Mode::Train)?;
+        let (params, first) = (host.params(), host.params().trainable()[0].name.clone());
+        let mean = params.all().find(|param| param.name.ends_with("running_mean"));
+        Ok((first, largest(&mean.unwrap().tensor) > 0.0))
+    };
+
+    for (frozen, first, follow) in [
+        ("block.conv", "block.norm.weight", true),
+        ("statistics", "block.conv.weight", false),
+        ("block", "head.weight", false),
+    ] {
+        assert_eq!(learns(frozen).unwrap(), (first.into(), follow), "{frozen}");
+    }
+    let refused = learns("block.cnv").unwrap_err().to_string();
+    let told = "the host has no block.cnv; valid: block.conv.weight, block.norm.weight, block.norm.bias";
+    assert!(refused.ends_with(told), "{refused}");
 }
 
 #[test]

@@ -2,14 +2,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{read_tensors, some_of};
+use super::{KEY, read_tensors, some_of};
 use crate::graph::{Graph, ModuleGraph, SeedGraph};
 use crate::growth::{AlphaAlgorithm, SlotId};
 use crate::host::HostDesign;
 use crate::network::fixtures::{grown, samples};
 use crate::network::{GivenWeights, GrownNetwork, HostRegistry, NetworkError};
 use crate::scenario::{CnnSpec, HostChoice, HostNorm, HostWeights, TaskSpec, TransformerSpec, task_presets};
-use crate::torch::Backend;
+use crate::torch::{Backend, PlainTensor, decode_described};
 
 fn tiny() -> CnnSpec {
     CnnSpec {
@@ -42,6 +42,28 @@ fn a_network_with_every_kind_of_seed_comes_back_from_its_file_with_the_same_logi
     let written = fs::read(&path).unwrap();
     network.save(&path).unwrap();
     assert_eq!(fs::read(&path).unwrap(), written);
+}
+
+#[test]
+fn a_domain_comes_back_from_its_file_in_which_what_it_shares_is_there_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("network.safetensors");
+    let mut network = tiny_network();
+    let mut domain = network.clone();
+    let bias = domain.parameters.get_mut("head.bias").unwrap();
+    *bias = PlainTensor::of(&(bias.to_tensor().unwrap() + 1.0)).unwrap();
+
+    network.domains.insert("night".into(), domain);
+    network.save(&path).unwrap();
+
+    assert_eq!(GrownNetwork::load(&path).unwrap(), network);
+    let (mut tensors, _) = decode_described(&fs::read(&path).unwrap(), KEY).unwrap();
+    assert!(tensors.remove("night::head.bias").is_some());
+    assert_eq!(tensors, network.parameters);
+    for (name, is_free) in [("night", false), ("Day", false), ("day_2", true)] {
+        let checked = GrownNetwork::check_domain(Some(&network), name);
+        assert_eq!(checked.is_ok(), is_free, "{name}");
+    }
 }
 
 #[test]

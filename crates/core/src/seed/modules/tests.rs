@@ -11,9 +11,16 @@ use crate::torch::fixtures::test_backend;
 
 const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
+/// The built-in blueprints, those on request among them.
+fn all() -> BlueprintRegistry {
+    let mut registry = BlueprintRegistry::default();
+    registry.request(|_| true).unwrap();
+    registry
+}
+
 #[test]
 fn parameter_counts_are_those_of_the_table() {
-    let table: [(&str, [u64; 8]); 7] = [
+    let table: [(&str, [u64; 8]); 12] = [
         ("norm", [3, 5, 9, 17, 33, 65, 129, 257]),
         ("attention", [3, 6, 12, 40, 144, 544, 2_112, 8_320]),
         ("depthwise", [12, 26, 60, 152, 432, 1_376, 4_800, 17_792]),
@@ -21,8 +28,13 @@ fn parameter_counts_are_those_of_the_table() {
         ("conv_small", [3, 8, 24, 80, 288, 1_088, 4_224, 16_640]),
         ("conv_light", [11, 40, 152, 592, 2_336, 9_280, 36_992, 147_712]),
         ("conv_heavy", [22, 80, 304, 1_184, 4_672, 18_560, 73_984, 295_424]),
+        ("conv_rank2", [20, 76, 148, 292, 580, 1_156, 2_308, 4_612]),
+        ("conv_rank4", [20, 76, 296, 584, 1_160, 2_312, 4_616, 9_224]),
+        ("conv_quarter", [20, 38, 74, 292, 1_160, 4_624, 18_464, 73_792]),
+        ("conv_half", [20, 38, 148, 584, 2_320, 9_248, 36_928, 147_584]),
+        ("conv_full", [20, 76, 296, 1_168, 4_640, 18_496, 73_856, 295_168]),
     ];
-    let registry = BlueprintRegistry::default();
+    let registry = all();
 
     for (id, counts) in table {
         for (width, count) in WIDTHS.into_iter().zip(counts) {
@@ -60,7 +72,7 @@ fn noop_has_no_residual_and_no_parameters() {
 #[test]
 fn every_new_seed_is_an_identity_and_alive() {
     tch::manual_seed(7);
-    let registry = BlueprintRegistry::default();
+    let registry = all();
     for (_, blueprint) in registry.iter().filter(|(_, blueprint)| blueprint.param_count(8) > 0) {
         for width in WIDTHS {
             let sides: &[i64] = if width >= 32 { &[8, 1] } else { &[8] };
@@ -112,7 +124,7 @@ proptest! {
     /// For any width: the contract that registered blueprints must keep.
     #[test]
     fn every_width_keeps_the_contract(dim in 1_i64..48) {
-        let checked = BlueprintRegistry::default().check(&[dim], test_backend(), &HostSyncCounter::default());
+        let checked = all().check(&[dim], test_backend(), &HostSyncCounter::default());
         prop_assert!(checked.is_ok(), "{:?}", checked);
     }
 }

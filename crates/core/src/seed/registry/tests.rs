@@ -104,3 +104,22 @@ fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach
     let why = "it writes to its input; a seed must leave that as it is";
     assert_unfit(Scale::Writes, 8, why);
 }
+
+#[test]
+fn blueprints_on_request_are_behind_those_of_plugins_which_cannot_take_their_names() {
+    let mut registry = BlueprintRegistry::default();
+    registry.register(Arc::new(Scale::Sound));
+    let own = |registry: &BlueprintRegistry| -> Vec<(usize, &'static str)> {
+        let all = registry.iter().map(|(index, blueprint)| (index, blueprint.id()));
+        all.filter(|(index, _)| *index >= FIRST_PLUGIN_INDEX).collect()
+    };
+    assert_eq!(own(&registry), [(13, "scale")]);
+
+    registry.request(|id| id.starts_with("conv_rank")).unwrap();
+
+    assert_eq!(own(&registry), [(13, "scale"), (14, "conv_rank2"), (15, "conv_rank4")]);
+    registry.register(registry.on_request[0].clone());
+    let refused = registry.refused().map(ToString::to_string);
+    let taken = "the blueprint name `conv_quarter` is taken; register yours under another";
+    assert_eq!(refused.as_deref(), Some(taken));
+}

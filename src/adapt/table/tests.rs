@@ -1,0 +1,57 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tch::{Device, Kind, Tensor};
+
+use super::*;
+use crate::host::HostDesign;
+use crate::network::fixtures::drawn;
+use crate::scenario::CnnSpec;
+use crate::torch::PlainTensor;
+
+/// By method: what it adds to a network of 1000 parameters, and how many of 100 images it reads.
+const OUTCOMES: [(Method, i64, usize); 4] = [
+    (Method::Copy, 1, 99),
+    (Method::Seeds("conv_full"), 900, 92),
+    (Method::Seeds("conv_half"), 200, 90),
+    (Method::Norms, 50, 88),
+];
+
+fn adapted(budget: f64) -> Result<Adapted, GrowError> {
+    let mut given = drawn(&(Arc::new(CnnSpec::default()) as Arc<dyn HostDesign>), 3, 1);
+    (given.measures.parameters, given.parameters) = (1000, BTreeMap::new());
+    let outcomes = OUTCOMES.map(|(method, added, right)| {
+        let mut network = given.clone();
+        let own = PlainTensor::of(&Tensor::zeros([added], (Kind::Float, Device::Cpu))).unwrap();
+        network.parameters.insert("own".into(), own);
+        Outcome {
+            method,
+            rate: 0.1,
+            right: (0..100).map(|image| image < right).collect(),
+            numbers: Vec::new(),
+            network,
+            tried: 1,
+            diverged: 0,
+            seconds: 0.0,
+            macs: 0,
+        }
+    });
+    table(("night", budget), given, outcomes.into(), None, None)
+}
+
+#[test]
+fn the_smallest_addition_within_one_standard_error_of_the_best_within_the_budget_is_written() {
+    let free = adapted(1.0).unwrap();
+
+    let added: Vec<u64> = free.rows.iter().map(|row| row.added).collect();
+    assert_eq!(added, [50, 200, 900, 1000], "a copy is a network more");
+    // Of 92 of 100 it is 2.7 points.
+    assert_eq!(free.written, "norms, head, conv_half");
+    let why = "the smallest addition within 2.7 points of the best, norms, head, conv_full, by cross-validation; `fine-tuned` \
+               is ahead of it by 9.0 points";
+    assert!(free.why.contains(why), "{}", free.why);
+    assert_eq!(free.network.domains["night"].parameters["own"].numel(), 200);
+    assert_eq!(adapted(0.1).unwrap().written, "norms, head");
+    let refused = adapted(0.01).err().unwrap().to_string();
+    assert!(refused.contains("nothing fits into a budget of 0.01x"), "{refused}");
+}
