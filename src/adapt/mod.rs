@@ -20,7 +20,7 @@ use crate::engine::{Names, Prepared};
 use crate::eval::{PlayEvent, Report};
 use crate::grow::{Base, GrowError, Ordered, Variant, open_place, ordered};
 use crate::keep::TestPart;
-use crate::network::{DataCard, GivenWeights, GrownNetwork, Measures, Origin};
+use crate::network::{DataCard, GivenWeights, GrownNetwork, Measures};
 use folds::{FOLDS, Folds, first};
 use methods::{Method, Parts, SEEDS, TUNED};
 use play::{Trained, Trainer, Training};
@@ -99,30 +99,20 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     for note in data.notes() {
         report(PlayEvent::Note(note));
     }
-    let mut outcomes = Vec::new();
-    let mut first_heads = None;
+    let mut tuned: Vec<Tuned> = Vec::new();
     for method in methods(&trainer, given.absent.is_empty() && is_of_same) {
-        let outcome = tuned(&mut trainer, method, &outcomes, first_heads.as_ref(), report)?;
-        if method == Method::StatisticsAndHead {
-            first_heads = Some((outcome.rate, outcome.numbers.clone()));
-        }
-        outcomes.push(outcome);
+        let found = tune(&mut trainer, method, &tuned, report)?;
+        tuned.push(found);
     }
-    let learnt = &outcomes[0].network;
-    let data_card = DataCard {
-        classes: Vec::new(),
-        validation: None,
-        test: None,
-        ..learnt.data.clone()
-    };
+    let outcomes = refit(&mut trainer, tuned, report)?;
     let given = match kept {
-        // A module that was brought along says nothing of how it reads pixels.
+        // A module that was brought along doesn't say how it reads pixels.
         Some(kept) if kept.data.hash.is_empty() => GrownNetwork {
             data: card_like(&outcomes[0].network),
             ..kept
         },
         Some(kept) => kept,
-        None => given_network(&prepared, order, &given, data_card, &learnt.origin)?,
+        None => given_network(&prepared, order, &given, &outcomes[0].network)?,
     };
     let old = order.old.as_ref().map(TestPart::of).transpose()?.flatten();
     let wanted = (order.domain.as_str(), order.budget);
@@ -144,75 +134,93 @@ fn methods(trainer: &Trainer, has_head: bool) -> Vec<Method> {
     methods
 }
 
-/// A method at the rate that judges it best, on all images.
-fn tuned(
-    trainer: &mut Trainer,
+/// A method at the rate that cross-validation chooses.
+struct Tuned {
     method: Method,
-    before: &[Outcome],
-    heads: Option<&(f64, Vec<usize>)>,
-    report: &mut Report,
-) -> Result<Outcome, GrowError> {
-    let tuned = before.iter().find(|outcome| outcome.method == Method::Seeds(TUNED));
-    let rates = match (method, tuned) {
+    rate: f64,
+    /// Whether each image is read by the network that has not learnt from it, fold after fold.
+    right: Vec<bool>,
+    /// Trainings of the folds, by which they are kept, and the one on all images once it has been played.
+    numbers: Vec<usize>,
+    all: Vec<Trained>,
+}
+
+/// Tries the rates on every fold; `before`: methods that have been tuned.
+fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mut Report) -> Result<Tuned, GrowError> {
+    let like = before.iter().find(|tuned| tuned.method == Method::Seeds(TUNED));
+    let rates = match (method, like) {
         _ if !method.learns() => vec![trainer.order.rates[0]],
-        (Method::Seeds(_), Some(tuned)) => vec![tuned.rate],
+        (Method::Seeds(_), Some(like)) => vec![like.rate],
         _ => trainer.order.rates.clone(),
     };
-    let folds = rates.iter().flat_map(|&rate| {
-        (0..FOLDS).map(move |fold| Training {
-            method,
-            rate,
-            fold: Some(fold),
-        })
+    let folds = rates.iter().flat_map(|&rate| (0..FOLDS).map(move |fold| (rate, fold)));
+    let trainings = folds.map(|(rate, fold)| Training {
+        method,
+        rate,
+        fold: Some(fold),
+        begins: begins(method, fold, before),
     });
-    let begins = |training: &Training| {
-        let (_, numbers) = heads.filter(|_| method.follows_head())?;
-        numbers.get(training.fold.unwrap_or(FOLDS)).copied()
+    let all = trainer.play(&method.name(), &trainings.collect::<Vec<_>>(), report)?;
+    let right = |index: usize| -> Vec<bool> {
+        let folds = all[index * FOLDS..(index + 1) * FOLDS].iter();
+        folds.flat_map(|trained| trained.right.iter().copied()).collect()
     };
-    let name = method.name();
-    let trained = trainer.play(&name, &folds.collect::<Vec<_>>(), &begins, report)?;
-    let judged = trained.chunks(FOLDS).map(|folds| judged(trainer, folds));
-    let judged = judged.collect::<Result<Vec<_>, _>>()?;
-    let hits = |right: &Vec<bool>| right.iter().filter(|right| **right).count();
+    let hits = |index: &usize| right(*index).into_iter().filter(|right| *right).count();
     // Of equals the first, which is the slowest.
-    let best = (0..rates.len())
-        .rev()
-        .max_by_key(|&index| hits(&judged[index]))
-        .unwrap_or(0);
-    let (rate, right) = (rates[best], judged[best].clone());
-    let whole = Training {
+    let best = (0..rates.len()).rev().max_by_key(hits).unwrap_or(0);
+    let of_best = all[best * FOLDS..(best + 1) * FOLDS].iter();
+    Ok(Tuned {
         method,
-        rate,
-        fold: None,
-    };
-    let last = trainer.play(&format!("{name}, all images"), &[whole], &begins, report)?;
-    let of_best = &trained[best * FOLDS..(best + 1) * FOLDS];
-    let Some(last) = last.into_iter().next() else {
-        return Err(GrowError::Stopped(trainer.order.place.clone()));
-    };
-    let all = || trained.iter().chain([&last]);
-    Ok(Outcome {
-        method,
-        rate,
-        right,
-        numbers: of_best.iter().chain([&last]).map(|trained| trained.number).collect(),
-        seconds: all().map(|trained| trained.seconds).sum(),
-        macs: all().map(|trained| trained.macs).sum(),
-        tried: trained.len() + 1,
-        diverged: all().filter(|trained| trained.diverged).count(),
-        network: last.network,
+        rate: rates[best],
+        right: right(best),
+        numbers: of_best.map(|trained| trained.number).collect(),
+        all,
     })
 }
 
-/// Whether each image is read by the network that has not learnt from it, fold after fold.
-fn judged(trainer: &Trainer, folds: &[Trained]) -> Result<Vec<bool>, GrowError> {
-    let mut right = Vec::new();
-    for (fold, trained) in folds.iter().enumerate() {
-        if let Some(judges) = trainer.folds.judges(fold)? {
-            right.extend(judges.right(&trained.network)?);
+/// The training that one of `method` begins with; `part`: its fold, [`FOLDS`] for all images.
+fn begins(method: Method, part: usize, before: &[Tuned]) -> Option<usize> {
+    let mut heads = before.iter().filter(|_| method.follows_head());
+    let head = heads.find(|tuned| tuned.method == Method::StatisticsAndHead)?;
+    head.numbers.get(part).copied()
+}
+
+/// Trains every method on all images at its rate.
+fn refit(trainer: &mut Trainer, mut tuned: Vec<Tuned>, report: &mut Report) -> Result<Vec<Outcome>, GrowError> {
+    let mut networks = BTreeMap::new();
+    // What others begin with comes first.
+    for follows in [false, true] {
+        let of_turn: Vec<usize> = (0..tuned.len())
+            .filter(|&place| tuned[place].method.follows_head() == follows)
+            .collect();
+        let trainings = of_turn.iter().map(|&place| Training {
+            method: tuned[place].method,
+            rate: tuned[place].rate,
+            fold: None,
+            begins: begins(tuned[place].method, FOLDS, &tuned),
+        });
+        let name = ["all rows on all images", "domains on all images"][usize::from(follows)];
+        let trained = trainer.play(name, &trainings.collect::<Vec<_>>(), report)?;
+        for (place, mut trained) in of_turn.into_iter().zip(trained) {
+            tuned[place].numbers.push(trained.number);
+            networks.extend(trained.network.take().map(|network| (place, network)));
+            tuned[place].all.push(trained);
         }
     }
-    Ok(right)
+    let outcomes = tuned.into_iter().enumerate().map(|(place, tuned)| {
+        let stopped = || GrowError::Stopped(trainer.order.place.clone());
+        Ok(Outcome {
+            method: tuned.method,
+            rate: tuned.rate,
+            right: tuned.right,
+            seconds: tuned.all.iter().map(|trained| trained.seconds).sum(),
+            macs: tuned.all.iter().map(|trained| trained.macs).sum(),
+            tried: tuned.all.len(),
+            diverged: tuned.all.iter().filter(|trained| trained.diverged).count(),
+            network: networks.remove(&place).ok_or_else(stopped)?,
+        })
+    });
+    outcomes.collect()
 }
 
 /// The fields of the base, and those that follow from how many images there are, unless they are set.
@@ -244,8 +252,7 @@ fn given_network(
     prepared: &Prepared,
     order: &Order,
     given: &GivenWeights,
-    data: DataCard,
-    origin: &Origin,
+    like: &GrownNetwork,
 ) -> Result<GrownNetwork, GrowError> {
     let (task, folder) = (&prepared.loaded.task, prepared.file.folder.as_deref());
     let classes = given.other_classes.map_or(task.classes, |classes| classes as i64);

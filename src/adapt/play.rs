@@ -1,17 +1,22 @@
 //! Plays many small trainings side by side, each on one thread, and keeps what they come to.
 
+use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
+
+use serde::{Deserialize, Serialize};
 
 use super::Order;
 use super::folds::Folds;
 use super::methods::{Method, Parts};
 use crate::data::Part;
 use crate::eval::{PlayEvent, Report};
-use crate::grow::{Base, GrowError, Played, put_played, read_played};
+use crate::grow::{Base, GrowError, played_files};
+use crate::health::AtPath;
 use crate::network::GrownNetwork;
 use crate::scenario::ron_text;
+use crate::storage::replace_synced;
 use crate::threads::in_this_log;
 
 /// One training.
@@ -21,6 +26,8 @@ pub struct Training {
     pub rate: f64,
     /// The fold that judges it; `None`: it learns from all images.
     pub fold: Option<usize>,
+    /// The training from whose network it begins; `None`: from the given one.
+    pub begins: Option<usize>,
 }
 
 /// All that trainings follow from.
@@ -40,22 +47,15 @@ pub struct Trainer<'a> {
 /// What a thread says of its training.
 enum Said {
     Step,
-    Ended(usize, Box<Result<Played, GrowError>>),
+    Ended(usize, Box<Result<Trained, GrowError>>),
 }
 
 impl Trainer<'_> {
-    /// Plays them, unless they were played before, in the order of the list; `begins` are the networks that each starts from, and
-    /// the given one where there is none.
+    /// Plays them, unless they were played before.
     ///
     /// # Errors
     /// The first failure; that it was stopped.
-    pub fn play(
-        &mut self,
-        name: &str,
-        trainings: &[Training],
-        begins: &dyn Fn(&Training) -> Option<usize>,
-        report: &mut Report,
-    ) -> Result<Vec<Trained>, GrowError> {
+    pub fn play(&mut self, name: &str, trainings: &[Training], report: &mut Report) -> Result<Vec<Trained>, GrowError> {
         let first = self.ordered;
         self.ordered += trainings.len();
         report(PlayEvent::Begins {
@@ -63,18 +63,17 @@ impl Trainer<'_> {
             share: 0.0,
             steps: trainings.len() as u64 * u64::from(self.steps),
         });
-        let starts: Vec<Option<usize>> = trainings.iter().map(begins).collect();
         let (next, (sender, receiver)) = (AtomicUsize::new(0), mpsc::channel());
-        let mut found: Vec<Option<Result<Played, GrowError>>> = trainings.iter().map(|_| None).collect();
+        let mut found: Vec<Option<Result<Trained, GrowError>>> = trainings.iter().map(|_| None).collect();
         let trainer = &*self;
         thread::scope(|scope| {
             for _ in 0..self.order.base.threads.clamp(1, trainings.len().max(1)) {
-                let (sender, next, starts) = (sender.clone(), &next, &starts);
+                let (sender, next) = (sender.clone(), &next);
                 scope.spawn(in_this_log(move || {
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(training) = trainings.get(index) else { break };
-                        let played = trainer.play_one(first + index, training, starts[index], &sender);
+                        let played = trainer.play_one(first + index, training, &sender);
                         let is_last = played.is_err();
                         // Who listens no longer needs no answer.
                         _ = sender.send(Said::Ended(index, Box::new(played)));
@@ -92,25 +91,9 @@ impl Trainer<'_> {
                 }
             }
         });
-        let mut trained = Vec::new();
-        for (index, played) in found.into_iter().enumerate() {
-            let stopped = || GrowError::Stopped(self.order.place.clone());
-            let played = played.ok_or_else(stopped)??;
-            let network = played.network.ok_or_else(|| {
-                let Training { method, rate, .. } = trainings[index];
-                GrowError::Refused(format!(
-                    "a training of `{}` at rate {rate} came to no network",
-                    method.name()
-                ))
-            })?;
-            trained.push(Trained {
-                number: first + index,
-                network,
-                diverged: played.diverged > 0,
-                macs: played.effort.macs,
-                seconds: played.effort.seconds,
-            });
-        }
+        let stopped = || GrowError::Stopped(self.order.place.clone());
+        let trained = found.into_iter().map(|trained| trained.ok_or_else(stopped)?);
+        let trained = trained.collect::<Result<Vec<_>, _>>()?;
         report(PlayEvent::Ends {
             accuracy: None,
             is_kept: false,
@@ -118,23 +101,16 @@ impl Trainer<'_> {
         Ok(trained)
     }
 
-    fn play_one(
-        &self,
-        number: usize,
-        training: &Training,
-        start: Option<usize>,
-        sender: &mpsc::Sender<Said>,
-    ) -> Result<Played, GrowError> {
-        let (order, &Training { method, rate, fold }) = (self.order, training);
-        if let Some(played) = read_played(&order.place, number) {
-            return Ok(played);
+    fn play_one(&self, number: usize, training: &Training, sender: &mpsc::Sender<Said>) -> Result<Trained, GrowError> {
+        let (order, &Training { method, rate, fold, .. }) = (self.order, training);
+        if let Some(trained) = Trained::read(order, number) {
+            return Ok(trained);
         }
         let mut variant = self.parts.variant(method, rate, self.steps);
-        if let Some(start) = start {
-            let path = network_path(order, start);
-            variant
-                .sets
-                .push(("task.weights", format!("Some((path: {}))", ron_text(&path))));
+        if let Some(begins) = training.begins {
+            let [_, path] = played_files(&order.place, begins);
+            let path = ron_text(&path.display().to_string());
+            variant.sets.push(("task.weights", format!("Some((path: {path}))")));
         }
         let prepared = self.base.prepare(&variant)?;
         let replayed = self.replayed.as_ref().filter(|_| method == Method::Replayed);
@@ -142,26 +118,64 @@ impl Trainer<'_> {
         let step = |_: &mut _| _ = sender.send(Said::Step);
         let played = self.base.play(&prepared, &variant, &data, step)?;
         let played = played.ok_or_else(|| GrowError::Stopped(order.place.clone()))?;
-        put_played(&order.place, number, &played)?;
-        Ok(played)
+        let network = played.network.ok_or_else(|| {
+            let name = method.name();
+            GrowError::Refused(format!("a training of `{name}` at rate {rate} came to no network"))
+        })?;
+        let judges = fold.map(|fold| self.folds.judges(fold)).transpose()?.flatten();
+        let right = judges.map(|judges| judges.right(&network)).transpose()?;
+        let is_needed = fold.is_none() || method == Method::StatisticsAndHead;
+        let trained = Trained {
+            number,
+            right: right.unwrap_or_default(),
+            diverged: played.diverged > 0,
+            macs: played.effort.macs,
+            seconds: played.effort.seconds,
+            has_network: is_needed,
+            network: Some(network).filter(|_| is_needed),
+        };
+        trained.put(order)?;
+        Ok(trained)
     }
 }
 
-/// Where the network of training `number` is kept until the end.
-fn network_path(order: &Order, number: usize) -> String {
-    let [_, network] = crate::grow::played_files(&order.place, number);
-    network.display().to_string()
-}
-
-/// What became of a training.
+/// A training that has been played.
+#[derive(Serialize, Deserialize)]
 pub struct Trained {
     /// By which it is kept.
     pub number: usize,
-    pub network: GrownNetwork,
+    /// Whether each image of its fold is read rightly.
+    pub right: Vec<bool>,
     /// The governor put an earlier state back.
     pub diverged: bool,
     /// Multiply-accumulates of it.
     pub macs: u64,
     /// Wall time.
     pub seconds: f64,
+    has_network: bool,
+    /// `None` of a fold from which no other training begins.
+    #[serde(skip)]
+    pub network: Option<GrownNetwork>,
+}
+
+impl Trained {
+    /// Training `number`, if it was put there whole.
+    fn read(order: &Order, number: usize) -> Option<Self> {
+        let [about, network] = played_files(&order.place, number);
+        let mut trained: Self = serde_json::from_str(&fs::read_to_string(about).ok()?).ok()?;
+        if trained.has_network {
+            trained.network = Some(GrownNetwork::load(&network).ok()?);
+        }
+        Some(trained)
+    }
+
+    /// Puts it there, its network first: what is said of it says that it is whole.
+    fn put(&self, order: &Order) -> Result<(), GrowError> {
+        let [about, place] = played_files(&order.place, self.number);
+        if let Some(network) = &self.network {
+            network.save(&place)?;
+        }
+        let text = serde_json::to_vec(self).at(&about)?;
+        Ok(replace_synced(&about, &text).at(&about)?)
+    }
 }

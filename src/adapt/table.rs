@@ -19,8 +19,6 @@ pub struct Outcome {
     pub rate: f64,
     /// Whether each image was read by a network that had not learnt from it, fold after fold.
     pub right: Vec<bool>,
-    /// The trainings of the folds and on all images, by which they are kept.
-    pub numbers: Vec<usize>,
     /// The network of all images.
     pub network: GrownNetwork,
     pub tried: usize,

@@ -12,9 +12,9 @@ mod table;
 mod rows;
 
 pub use budget::{Amount, Budget, Planting, Size, plantings};
-pub use play::{Attempt, Base, Effort, Entry, GrowError, Played, Variant, Way};
+pub use play::{Attempt, Base, Effort, Entry, GrowError, Variant, Way};
 pub use rows::ordered;
-pub use shelf::{Ordered, files as played_files, open as open_place, put as put_played, read as read_played};
+pub use shelf::{Ordered, files as played_files, open as open_place};
 pub use table::{Bounded, Choice, Keep, Row, paired, share};
 
 use std::collections::BTreeMap;

@@ -28,7 +28,6 @@ fn adapted(budget: f64) -> Result<Adapted, GrowError> {
             method,
             rate: 0.1,
             right: (0..100).map(|image| image < right).collect(),
-            numbers: Vec::new(),
             network,
             tried: 1,
             diverged: 0,

@@ -102,7 +102,7 @@ fn tensors_and_statistics_are_frozen_by_names_of_their_own_and_layers_with_both(
         let plan = HostPlan::new(1, 8).layer("block", Conv::new(4, 3)).head(3);
         let mut rng = RunRng::new(1, Domain::HostInit, &[]);
         let host = plan.frozen(&[frozen.into()]).build(&mut rng, test_backend())?;
-        host.run(0..1, &images(8, 1, 8), Mode::Train)?;
+        let _ = host.run(0..1, &images(8, 1, 8), Mode::Train)?;
         let (params, first) = (host.params(), host.params().trainable()[0].name.clone());
         let mean = params.all().find(|param| param.name.ends_with("running_mean"));
         Ok((first, largest(&mean.unwrap().tensor) > 0.0))

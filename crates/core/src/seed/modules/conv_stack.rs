@@ -11,30 +11,30 @@ use crate::seed::{BlendError, SeedModule, fit_residual};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Layer {
     pub(super) graph: StackLayer,
-    pub(super) birth: Birth,
+    pub(super) start: Start,
 }
 
 /// Weights of a layer at initialisation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Birth {
+pub(super) enum Start {
     /// Uniform by fan-in; 1 for a norm.
     Usual,
     /// N(0, 2/fan-in) (He et al. 2015, arXiv:1502.01852).
     He,
     /// 0.
-    Silent,
+    Zero,
 }
 
 impl Layer {
     /// A layer whose weights are drawn as usual.
     pub(super) const fn of(graph: StackLayer) -> Self {
-        let birth = Birth::Usual;
-        Self { graph, birth }
+        let start = Start::Usual;
+        Self { graph, start }
     }
 
     /// The same with other weights at initialisation.
-    pub(super) const fn born(self, birth: Birth) -> Self {
-        Self { birth, ..self }
+    pub(super) const fn starting(self, start: Start) -> Self {
+        Self { start, ..self }
     }
 
     /// `groups` of the channels, each with filters of its own.
@@ -65,16 +65,16 @@ impl BuiltLayer {
                 groups,
             } => {
                 let fan_in = inputs / groups * kernel * kernel;
-                let init = match layer.birth {
-                    Birth::Usual => Init::FanIn(fan_in),
-                    Birth::He => Init::Normal((2.0 / fan_in as f64).sqrt()),
-                    Birth::Silent => Init::Constant(0.0),
+                let init = match layer.start {
+                    Start::Usual => Init::FanIn(fan_in),
+                    Start::He => Init::Normal((2.0 / fan_in as f64).sqrt()),
+                    Start::Zero => Init::Constant(0.0),
                 };
                 Self::Conv(Conv2d::drawn(params, name, [inputs, outputs], kernel, groups, init)?)
             }
             StackLayer::Silu => Self::Silu,
             StackLayer::Norm { channels } => {
-                let weight = if layer.birth == Birth::Silent { 0.0 } else { 1.0 };
+                let weight = if layer.start == Start::Zero { 0.0 } else { 1.0 };
                 Self::Norm(GroupNormLayer::new(params, &position.to_string(), channels, weight)?)
             }
         })

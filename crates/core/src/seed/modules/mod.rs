@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tch::{TchError, Tensor};
 
-use self::conv_stack::{Birth, ConvStack, Layer};
+use self::conv_stack::{Start, ConvStack, Layer};
 use self::norm::NormModule;
 use self::squeeze_excite::SqueezeExcite;
 pub use self::tokens::TokenBlueprint;
@@ -58,10 +58,10 @@ impl CnnBlueprint {
         let conv = |kernel| Layer::conv(dim, dim, kernel, 1);
         let silu = Layer::of(StackLayer::Silu);
         let norm = Layer::of(StackLayer::Norm { channels: dim });
-        let birth_norm = norm.born(Birth::Silent);
+        let last_norm = norm.starting(Start::Zero);
         match self {
             CnnBlueprint::Noop | CnnBlueprint::Attention | CnnBlueprint::Norm => Vec::new(),
-            CnnBlueprint::Depthwise => vec![Layer::conv(dim, dim, 3, dim), conv(1), silu, birth_norm],
+            CnnBlueprint::Depthwise => vec![Layer::conv(dim, dim, 3, dim), conv(1), silu, last_norm],
             CnnBlueprint::Bottleneck => {
                 let waist = LEAST_WAIST.max(dim / NARROWING);
                 vec![
@@ -70,12 +70,12 @@ impl CnnBlueprint {
                     Layer::conv(waist, waist, 3, 1),
                     silu,
                     Layer::conv(waist, dim, 1, 1),
-                    birth_norm,
+                    last_norm,
                 ]
             }
-            CnnBlueprint::ConvSmall => vec![conv(1), silu, birth_norm],
-            CnnBlueprint::ConvLight => vec![conv(3), silu, birth_norm],
-            CnnBlueprint::ConvHeavy => vec![conv(3), norm, silu, conv(3), silu, birth_norm],
+            CnnBlueprint::ConvSmall => vec![conv(1), silu, last_norm],
+            CnnBlueprint::ConvLight => vec![conv(3), silu, last_norm],
+            CnnBlueprint::ConvHeavy => vec![conv(3), norm, silu, conv(3), silu, last_norm],
         }
     }
 }
@@ -133,10 +133,10 @@ impl LowRank {
             Rank::Share(divisor) => (dim / divisor).max(1),
         };
         [
-            Layer::conv(dim, rank, 3, 1).born(Birth::He),
+            Layer::conv(dim, rank, 3, 1).starting(Start::He),
             Layer::of(StackLayer::Norm { channels: rank }),
             Layer::of(StackLayer::Silu),
-            Layer::conv(rank, dim, 3, 1).born(Birth::Silent),
+            Layer::conv(rank, dim, 3, 1).starting(Start::Zero),
         ]
     }
 }
