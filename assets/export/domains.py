@@ -46,6 +46,8 @@ def load(folder=None):
 
 def certify(folder, originals):
     """Proves that the given network is as it was, with domains or without."""
+    import hashlib
+
     expected = json.loads((folder / "card.json").read_text(encoding="utf-8"))["certificate"]
     network, alone = load(folder), Network().eval()
     tensors = read_safetensors(folder / "network.safetensors")

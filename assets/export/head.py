@@ -1,5 +1,4 @@
 import ast
-import hashlib
 import json
 import struct
 import sys

@@ -236,7 +236,7 @@ def read_part(files):
 
 def read_safetensors(path):
     """The tensors of a safetensors file by name."""
-    kinds = {"F32": torch.float32, "I64": torch.int64}
+    kinds = {"F32": torch.float32, "I64": torch.int64, "U8": torch.uint8}
     data = bytearray(Path(path).read_bytes())
     (size,) = struct.unpack_from("<Q", data) if len(data) >= 8 else (len(data),)
     if size > len(data) - 8:
@@ -250,14 +250,6 @@ def read_safetensors(path):
             flat = torch.frombuffer(data[first_byte + first : first_byte + last], dtype=kinds[entry["dtype"]])
             tensors[name] = flat.reshape(entry["shape"])
     return tensors
-
-
-def load(folder=None):
-    """The network with its weights, ready to be applied."""
-    folder = Path(folder) if folder else Path(__file__).parent
-    network = Network()
-    network.load_state_dict(read_safetensors(folder / "network.safetensors"))
-    return network.eval()
 
 
 def read_npy(path):
@@ -288,21 +280,34 @@ def evaluate(network, samples, targets):
     return right, targets.numel(), close
 
 
-def main(folder, files):
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+def check(card, network, files):
+    """Compares what the card says with what the network reads of these files."""
     measured, places = card["measures"]["test"], card["data"]["test"]
     if measured is None:
         sys.exit("the card has no test accuracy: the run has measured none")
     samples, targets = read_part(files)
     if places is not None and len(targets) != len(places):
         samples, targets = samples[places], targets[places]
-    right, count, close = evaluate(load(folder), samples, targets)
+    right, count, close = evaluate(network, samples, targets)
     reported = round(measured["accuracy"] / 100 * measured["samples"])
     low, high = measured["interval"]
     print(f"accuracy {100 * right / count:.2f} %: {right} of {count} are right")
     print(f"the card {measured['accuracy']:.2f} %: {reported} of {measured['samples']}, 95 % interval {low:.2f} to {high:.2f}")
     if count != measured["samples"] or abs(right - reported) > close:
         sys.exit("these are not the numbers of the card: other data, or data that are prepared in another way")
+
+
+def load(folder=None):
+    """The network with its weights, ready to be applied."""
+    folder = Path(folder) if folder else Path(__file__).parent
+    network = Network()
+    network.load_state_dict(read_safetensors(folder / "network.safetensors"))
+    return network.eval()
+
+
+def main(folder, arguments):
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    check(card, load(folder), arguments)
 
 
 if __name__ == "__main__":
