@@ -63,10 +63,13 @@ impl Method {
         !matches!(self, Self::Given | Self::Statistics)
     }
 
-    /// Whether it begins where [`Self::StatisticsAndHead`] ends: a head that is trained first leaves the features to what
-    /// follows (Kumar et al. 2022, arXiv:2202.10054).
-    pub const fn follows_head(self) -> bool {
-        matches!(self, Self::Norms | Self::Seeds(_))
+    /// Whether it is tried from where [`Self::StatisticsAndHead`] ends, too: a head that is trained first leaves the features more as
+    /// they are (Kumar et al. 2022, arXiv:2202.10054).
+    pub const fn may_follow_head(self) -> bool {
+        matches!(
+            self,
+            Self::Norms | Self::Seeds(_) | Self::CopyKept | Self::Copy | Self::Replayed
+        )
     }
 }
 

@@ -26,6 +26,9 @@ use methods::{Method, Parts, SEEDS, TUNED};
 use play::{Trained, Trainer, Training};
 use table::{Outcome, table};
 
+/// Folds on which every setting is tried, and how many settings are tried on the others.
+const FIRST_FOLDS: usize = 2;
+const FINALISTS: usize = 2;
 /// Updates of a training, by which its passes over the data are chosen.
 const UPDATES: usize = 200;
 /// Samples of a batch, of few images an eighth.
@@ -90,6 +93,7 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         replayed,
         steps: steps as u32,
         ordered: 0,
+        planned: 0,
     };
     let _lock = open_place(
         &order.place,
@@ -99,8 +103,10 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     for note in data.notes() {
         report(PlayEvent::Note(note));
     }
+    let methods = methods(&trainer, given.absent.is_empty() && is_of_same);
+    trainer.planned = methods.iter().map(|method| trainings_of(*method, &order.rates)).sum();
     let mut tuned: Vec<Tuned> = Vec::new();
-    for method in methods(&trainer, given.absent.is_empty() && is_of_same) {
+    for method in methods {
         let found = tune(&mut trainer, method, &tuned, report)?;
         tuned.push(found);
     }
@@ -134,10 +140,18 @@ fn methods(trainer: &Trainer, has_head: bool) -> Vec<Method> {
     methods
 }
 
-/// A method at the rate that cross-validation chooses.
+/// How a training is to learn, beside its method.
+#[derive(Clone, Copy, PartialEq)]
+struct Setting {
+    rate: f64,
+    /// It begins where [`Method::StatisticsAndHead`] ends.
+    follows_head: bool,
+}
+
+/// A method at the setting that cross-validation chooses.
 struct Tuned {
     method: Method,
-    rate: f64,
+    setting: Setting,
     /// Whether each image is read by the network that has not learnt from it, fold after fold.
     right: Vec<bool>,
     /// Trainings of the folds, by which they are kept, and the one on all images once it has been played.
@@ -145,62 +159,98 @@ struct Tuned {
     all: Vec<Trained>,
 }
 
-/// Tries the rates on every fold; `before`: methods that have been tuned.
+/// Tries all settings on the first folds, and the better ones on all others (successive halving, Jamieson and Talwalkar 2016,
+/// arXiv:1502.07943); `before`: methods that have been tuned.
 fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mut Report) -> Result<Tuned, GrowError> {
     let like = before.iter().find(|tuned| tuned.method == Method::Seeds(TUNED));
-    let rates = match (method, like) {
-        _ if !method.learns() => vec![trainer.order.rates[0]],
-        (Method::Seeds(_), Some(like)) => vec![like.rate],
-        _ => trainer.order.rates.clone(),
+    let mut settings = match (method, like) {
+        (Method::Seeds(_), Some(like)) => vec![like.setting],
+        _ => settings(method, &trainer.order.rates),
     };
-    let folds = rates.iter().flat_map(|&rate| (0..FOLDS).map(move |fold| (rate, fold)));
-    let trainings = folds.map(|(rate, fold)| Training {
-        method,
-        rate,
-        fold: Some(fold),
-        begins: begins(method, fold, before),
-    });
-    let all = trainer.play(&method.name(), &trainings.collect::<Vec<_>>(), report)?;
-    let right = |index: usize| -> Vec<bool> {
-        let folds = all[index * FOLDS..(index + 1) * FOLDS].iter();
-        folds.flat_map(|trained| trained.right.iter().copied()).collect()
+    let mut all: Vec<(Setting, Trained)> = Vec::new();
+    let hits = |all: &[(Setting, Trained)], setting: &Setting| {
+        let of_it = all.iter().filter(|(other, _)| other == setting);
+        of_it
+            .flat_map(|(_, trained)| &trained.right)
+            .filter(|right| **right)
+            .count()
     };
-    let hits = |index: &usize| right(*index).into_iter().filter(|right| *right).count();
-    // Of equals the first, which is the slowest.
-    let best = (0..rates.len()).rev().max_by_key(hits).unwrap_or(0);
-    let of_best = all[best * FOLDS..(best + 1) * FOLDS].iter();
+    for folds in [0..FIRST_FOLDS, FIRST_FOLDS..FOLDS] {
+        let pairs = settings
+            .iter()
+            .flat_map(|&setting| folds.clone().map(move |fold| (setting, fold)));
+        let pairs: Vec<(Setting, usize)> = pairs.collect();
+        let trainings = pairs
+            .iter()
+            .map(|&(setting, fold)| training(method, setting, Some(fold), before));
+        let trained = trainer.play(&method.name(), &trainings.collect::<Vec<_>>(), report)?;
+        all.extend(pairs.into_iter().map(|(setting, _)| setting).zip(trained));
+        // Of equals the first, which is the slowest.
+        settings.sort_by_key(|setting| std::cmp::Reverse(hits(&all, setting)));
+        settings.truncate(FINALISTS);
+    }
+    let setting = settings[0];
+    let of_best = || {
+        all.iter()
+            .filter(|(other, _)| *other == setting)
+            .map(|(_, trained)| trained)
+    };
     Ok(Tuned {
         method,
-        rate: rates[best],
-        right: right(best),
-        numbers: of_best.map(|trained| trained.number).collect(),
-        all,
+        setting,
+        right: of_best().flat_map(|trained| trained.right.iter().copied()).collect(),
+        numbers: of_best().map(|trained| trained.number).collect(),
+        all: all.into_iter().map(|(_, trained)| trained).collect(),
     })
 }
 
-/// The training that one of `method` begins with; `part`: its fold, [`FOLDS`] for all images.
-fn begins(method: Method, part: usize, before: &[Tuned]) -> Option<usize> {
-    let mut heads = before.iter().filter(|_| method.follows_head());
-    let head = heads.find(|tuned| tuned.method == Method::StatisticsAndHead)?;
-    head.numbers.get(part).copied()
+/// All settings that are tried of a method.
+fn settings(method: Method, rates: &[f64]) -> Vec<Setting> {
+    let starts: &[bool] = if method.may_follow_head() {
+        &[false, true]
+    } else {
+        &[false]
+    };
+    let rates = &rates[..if method.learns() { rates.len() } else { 1 }];
+    let each = starts
+        .iter()
+        .flat_map(|&follows_head| rates.iter().map(move |&rate| Setting { rate, follows_head }));
+    each.collect()
 }
 
-/// Trains every method on all images at its rate.
+/// Trainings of a method in all.
+fn trainings_of(method: Method, rates: &[f64]) -> usize {
+    let settings = match method {
+        Method::Seeds(kind) if kind != TUNED => 1,
+        _ => settings(method, rates).len(),
+    };
+    FIRST_FOLDS * settings + (FOLDS - FIRST_FOLDS) * settings.min(FINALISTS) + 1
+}
+
+/// A training on all images but those of `fold`, or on all.
+fn training(method: Method, setting: Setting, fold: Option<usize>, before: &[Tuned]) -> Training {
+    let head = before.iter().find(|tuned| tuned.method == Method::StatisticsAndHead);
+    let numbers = head.filter(|_| setting.follows_head).map(|head| &head.numbers);
+    Training {
+        method,
+        rate: setting.rate,
+        fold,
+        begins: numbers.and_then(|numbers| numbers.get(fold.unwrap_or(FOLDS)).copied()),
+    }
+}
+
+/// Trains every method on all images at its setting.
 fn refit(trainer: &mut Trainer, mut tuned: Vec<Tuned>, report: &mut Report) -> Result<Vec<Outcome>, GrowError> {
     let mut networks = BTreeMap::new();
     // What others begin with comes first.
     for follows in [false, true] {
         let of_turn: Vec<usize> = (0..tuned.len())
-            .filter(|&place| tuned[place].method.follows_head() == follows)
+            .filter(|&place| tuned[place].setting.follows_head == follows)
             .collect();
-        let trainings = of_turn.iter().map(|&place| Training {
-            method: tuned[place].method,
-            rate: tuned[place].rate,
-            fold: None,
-            begins: begins(tuned[place].method, FOLDS, &tuned),
-        });
-        let name = ["all rows on all images", "domains on all images"][usize::from(follows)];
-        let trained = trainer.play(name, &trainings.collect::<Vec<_>>(), report)?;
+        let trainings = of_turn
+            .iter()
+            .map(|&place| training(tuned[place].method, tuned[place].setting, None, &tuned));
+        let trained = trainer.play("all images", &trainings.collect::<Vec<_>>(), report)?;
         for (place, mut trained) in of_turn.into_iter().zip(trained) {
             tuned[place].numbers.push(trained.number);
             networks.extend(trained.network.take().map(|network| (place, network)));
@@ -211,7 +261,8 @@ fn refit(trainer: &mut Trainer, mut tuned: Vec<Tuned>, report: &mut Report) -> R
         let stopped = || GrowError::Stopped(trainer.order.place.clone());
         Ok(Outcome {
             method: tuned.method,
-            rate: tuned.rate,
+            rate: tuned.setting.rate,
+            follows_head: tuned.setting.follows_head,
             right: tuned.right,
             seconds: tuned.all.iter().map(|trained| trained.seconds).sum(),
             macs: tuned.all.iter().map(|trained| trained.macs).sum(),

@@ -12,6 +12,7 @@ use super::folds::Folds;
 use super::methods::{Method, Parts};
 use crate::data::Part;
 use crate::eval::{PlayEvent, Report};
+use crate::files::counted;
 use crate::grow::{Base, GrowError, played_files};
 use crate::health::AtPath;
 use crate::network::GrownNetwork;
@@ -42,6 +43,8 @@ pub struct Trainer<'a> {
     pub steps: u32,
     /// Trainings that have been ordered so far, by which they are kept.
     pub ordered: usize,
+    /// Trainings in all.
+    pub planned: usize,
 }
 
 /// What a thread says of its training.
@@ -59,8 +62,8 @@ impl Trainer<'_> {
         let first = self.ordered;
         self.ordered += trainings.len();
         report(PlayEvent::Begins {
-            name,
-            share: 0.0,
+            name: &format!("{name}, {}", counted(trainings.len(), "training")),
+            share: trainings.len() as f64 / self.planned.max(1) as f64,
             steps: trainings.len() as u64 * u64::from(self.steps),
         });
         let (next, (sender, receiver)) = (AtomicUsize::new(0), mpsc::channel());
@@ -94,8 +97,10 @@ impl Trainer<'_> {
         let stopped = || GrowError::Stopped(self.order.place.clone());
         let trained = found.into_iter().map(|trained| trained.ok_or_else(stopped)?);
         let trained = trained.collect::<Result<Vec<_>, _>>()?;
+        let right = || trained.iter().flat_map(|trained| &trained.right);
+        let hits = right().filter(|right| **right).count();
         report(PlayEvent::Ends {
-            accuracy: None,
+            accuracy: right().next().map(|_| 100.0 * hits as f64 / right().count() as f64),
             is_kept: false,
         });
         Ok(trained)

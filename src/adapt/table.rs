@@ -17,6 +17,7 @@ pub const RECOGNISED: i64 = 32;
 pub struct Outcome {
     pub method: Method,
     pub rate: f64,
+    pub follows_head: bool,
     /// Whether each image was read by a network that had not learnt from it, fold after fold.
     pub right: Vec<bool>,
     /// The network of all images.
@@ -53,6 +54,8 @@ pub struct Row {
     pub old: Option<Bounded>,
     /// The learning rate.
     pub rate: f64,
+    /// The head was trained before the rest.
+    pub head_first: bool,
     /// Trainings, those at other rates among them.
     pub tried: usize,
     /// Those that diverged and were rolled back.
@@ -146,6 +149,7 @@ pub fn table(
             written_ahead: (place != written).then_some(ahead),
             old: olds[place].as_deref().map(share),
             rate: outcome.rate,
+            head_first: outcome.follows_head,
             tried: outcome.tried,
             diverged: outcome.diverged,
             seconds: outcome.seconds,

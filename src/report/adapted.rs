@@ -50,7 +50,7 @@ pub(super) fn adaptation_table(rows: &[Row]) -> Table {
         cells.extend([format!("{:.1} to {:.1}", shown.low, shown.high), ahead]);
         cells.extend(has_old.then(|| number(row.old.map(|old| old.mean), 1)));
         cells.extend([
-            row.rate.to_string(),
+            format!("{}{}", row.rate, if row.head_first { " head first" } else { "" }),
             format!("{:.3}", row.macs as f64 / 1e6),
             format!("{:.1}", row.seconds),
         ]);

@@ -221,7 +221,10 @@ fn weights_and_frozen_layers_that_cannot_be_are_reported_where_they_stand() {
         (
             "freeze: [\"block0\", \"blok1\"]",
             as_ever,
-            [":3:", "no layer blok1; valid: all, statistics, block0, block1, block2, head"],
+            [
+                ":3:",
+                "no layer blok1; valid: all, statistics, block0, block1, block2, head",
+            ],
         ),
         (
             "weights: (path: \"given.safetensors\", envs: 3)",

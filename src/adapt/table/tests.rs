@@ -27,6 +27,7 @@ fn adapted(budget: f64) -> Result<Adapted, GrowError> {
         Outcome {
             method,
             rate: 0.1,
+            follows_head: false,
             right: (0..100).map(|image| image < right).collect(),
             network,
             tried: 1,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tch::{TchError, Tensor};
 
-use self::conv_stack::{Start, ConvStack, Layer};
+use self::conv_stack::{ConvStack, Layer, Start};
 use self::norm::NormModule;
 use self::squeeze_excite::SqueezeExcite;
 pub use self::tokens::TokenBlueprint;
