@@ -7,9 +7,6 @@ use crate::grow::{Bounded, GrowError, paired, share};
 use crate::keep::TestPart;
 use crate::network::GrownNetwork;
 
-/// How far in percentage points a simpler row may be behind to be as good.
-const AS_GOOD: f64 = 1.0;
-
 /// Images of a batch whose domain is looked for.
 pub const RECOGNISED: i64 = 32;
 
@@ -122,10 +119,10 @@ pub fn table(
     else {
         return Err(GrowError::Refused(format!("nothing fits into a budget of {budget}x")));
     };
-    // The smallest within one standard error (Breiman et al. 1984), or a point, of the best.
+    // The smallest within one standard error (Breiman et al. 1984), or an image, of the best.
     let images = best.right.len().max(1) as f64;
     let p = hits(best) as f64 / images;
-    let error = (100.0 * (p * (1.0 - p) / images).sqrt()).max(AS_GOOD.min(100.0 / images));
+    let error = (100.0 * (p * (1.0 - p) / images).sqrt()).max(100.0 / images);
     let behind = |outcome: &Outcome| 100.0 * (hits(best) as f64 - hits(outcome) as f64) / images;
     let Some(written) = outcomes
         .iter()
