@@ -59,7 +59,7 @@ fn allowed(masks: &MaskSet) -> impl Iterator<Item = LifecycleOp> {
     members.filter(|op| masks.ops().contains(op.code()))
 }
 
-/// What a learned policy computed when it chose `op` under `masks`; `forced` marks heads without a choice.
+/// Outputs of a learned policy when it chose `op` under `masks`; `forced` marks heads without a choice.
 fn readout(
     sample: &Sample,
     op: LifecycleOp,

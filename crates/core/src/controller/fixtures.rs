@@ -1,5 +1,4 @@
-//! What controllers are built from and shown, controllers around small networks, random observations and masks, for the tests of
-//! this folder.
+//! Inputs of controllers, controllers around small networks, random observations and masks, for the tests of this folder.
 
 use std::sync::LazyLock;
 
@@ -18,7 +17,7 @@ use crate::seed::SeedReport;
 use crate::torch::HostSyncCounter;
 use crate::torch::fixtures::{on_device, test_device};
 
-/// What controllers are built from: a host with three slots, an episode of 150 steps.
+/// The inputs from which controllers are built: a host with three slots, an episode of 150 steps.
 pub struct Ground {
     pub scenario: Scenario,
     pub slots: Vec<SlotId>,
@@ -185,7 +184,7 @@ impl Crowd {
         places.iter().map(|&place| self.masks[place].clone()).collect()
     }
 
-    /// What `controller` decides for the envs in `places` at `step`.
+    /// Decisions of `controller` for the envs in `places` at `step`.
     pub fn decide(&self, controller: &mut ActorCriticController, step: u32, places: &[usize]) -> Vec<Decision> {
         let (decisions, reads) = self.attempt(controller, step, places);
         assert_eq!(reads, 1);

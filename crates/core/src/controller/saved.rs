@@ -13,7 +13,7 @@ use crate::actions::PolicyError;
 use crate::files::read_ron;
 use crate::storage::replace_folder;
 
-/// What a controller without a network saves.
+/// The file that a controller without a network saves.
 pub const CONTROLLER_FILE: &str = "controller.ron";
 const FORMAT: u32 = 1;
 
@@ -60,7 +60,7 @@ impl SavedFolder {
         content.ok_or_else(|| storage(&self.path.join(name), &"there is no such file"))
     }
 
-    /// What one of its files says in RON.
+    /// The content of one of its files, in RON.
     ///
     /// # Errors
     /// `Storage`, if there was no file of that name, or it says something else.

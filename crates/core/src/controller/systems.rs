@@ -38,11 +38,11 @@ pub struct SlotReports(pub SmallVec<[Option<SeedReport>; 4]>);
 #[derive(Component, Default, Serialize, Deserialize)]
 pub struct Feedback(pub ActionFeedback);
 
-/// What may be chosen in this step; `None` before the first.
+/// The legal choices of this step; `None` before the first.
 #[derive(Component, Default)]
 pub struct Masks(pub Option<MaskSet>);
 
-/// What was chosen in this step; `None` before the first.
+/// The decision of this step; `None` before the first.
 #[derive(Component, Default)]
 pub struct Chosen(pub Option<Decision>);
 
@@ -76,7 +76,7 @@ pub fn selectable(blueprints: &BlueprintRegistry) -> Choices {
         .collect()
 }
 
-/// What plugins offer to a controller.
+/// The registries and resources that plugins offer to a controller.
 #[derive(SystemParam)]
 pub struct Offered<'w> {
     controllers: Res<'w, ControllerRegistry>,
@@ -87,7 +87,7 @@ pub struct Offered<'w> {
     is_observed: Option<Res<'w, ObserveAll>>,
 }
 
-/// There where somebody else than the controller looks at observations.
+/// Present where something other than the controller reads observations.
 #[derive(Resource, Debug, Default)]
 pub struct ObserveAll;
 
@@ -150,7 +150,7 @@ pub fn save_episodes(
     controller.0.get().save_episodes(&mut round)
 }
 
-/// What [`save_episodes`] has kept.
+/// Restores the state that [`save_episodes`] saved.
 pub fn restore_episodes(mut controller: ResMut<ActiveController>, round: Res<UnfinishedRound>) -> Result<(), Failure> {
     controller.0.get().restore_episodes(&round)
 }
@@ -217,7 +217,7 @@ pub fn build_masks(
     Ok(())
 }
 
-/// What `decide` reads and writes of an env.
+/// The state of an env that `decide` reads and writes.
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct DecidingEnv {

@@ -29,12 +29,12 @@ use crate::scenario::{Scenario, TaskSpec};
 /// Returns that differ by less are equal.
 const TOLERANCE: f64 = 1e-9;
 
-/// What a strategy earned and whether it may.
+/// A strategy's return, and whether it is allowed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AuditRow {
     /// Its name.
     pub strategy: &'static str,
-    /// What it does, in one line.
+    /// Its behaviour, in one line.
     pub summary: &'static str,
     /// Accuracy with committed seeds alone at the end, percent.
     pub committed_accuracy: f64,
@@ -42,7 +42,7 @@ pub struct AuditRow {
     pub discounted: f64,
     /// Their plain sum.
     pub sum: f64,
-    /// What it may earn at most, discounted; `None` for waiting, which sets the measure.
+    /// The most that it may earn, discounted; `None` for waiting, which sets the measure.
     pub allowed: Option<f64>,
     /// Whether it earned no more than it may; of honest growth: more than waiting.
     pub passes: bool,
@@ -109,8 +109,8 @@ pub fn audit(scenario: &Scenario, task: &TaskSpec, modes: &RewardModes) -> Resul
     })
 }
 
-/// What growth may earn by the accuracy that it committed: in proportion to honest growth, by the end of the episode, by its
-/// mean, or by its gains as the learner discounts them, whichever is most. A reward may pay for any of them.
+/// The most that growth may earn by its committed accuracy, in proportion to honest growth: the largest share of those by
+/// the episode's end, by its mean and by its gains as the learner discounts them. A reward may pay for any of them.
 fn deserved(played: &Episode, wait: &Episode, honest: &Episode) -> f64 {
     let share = |accuracy: fn(&Episode) -> f64| {
         let gained = accuracy(honest) - accuracy(wait);

@@ -1,4 +1,4 @@
-//! What a reward is made of: signed terms whose sum it is, and two numbers that explain them.
+//! The parts of a reward: signed terms whose sum it is, and two numbers that explain them.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +26,9 @@ terms! {
     CommittedChange => "committed_change",
     /// Lent for what growing seeds would add, and paid back.
     Loan => "loan",
-    /// What growing seeds contributed in this step.
+    /// Contributions of growing seeds in this step.
     Attribution => "attribution",
-    /// What committed seeds earn.
+    /// Earnings of committed seeds.
     CommittedAttribution => "committed_attribution",
     /// Change of a growing seed's credit; what it kept if it was committed.
     EscrowPayment => "escrow_payment",
@@ -137,7 +137,7 @@ impl RewardBreakdown {
         self.terms[term as usize] += amount;
     }
 
-    /// What was paid or charged for `term`.
+    /// The amount paid or charged for `term`.
     pub fn get(&self, term: Term) -> f64 {
         self.terms[term as usize]
     }

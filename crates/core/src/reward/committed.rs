@@ -52,8 +52,8 @@ fn amounts(
     ]
 }
 
-/// What the reward pays for each step of an unbroken stretch of an episode, from its [`PARTS`] row by row. `is_terminal`: its
-/// last step is the end of the episode, and nothing follows. `None` where the parts were not measured.
+/// The reward of each step of an unbroken stretch of an episode, from its [`PARTS`] row by row. `is_terminal`: its last step
+/// is the end of the episode, and nothing follows. `None` where the parts were not measured.
 pub fn committed_of_parts(
     reward: &CommittedReward,
     parts: &[[f64; PARTS.len()]],

@@ -14,13 +14,13 @@ const RENT: f64 = 0.5;
 const MOST_RENT: f64 = 1.5;
 /// Growth is relative to the parameters of the host, or to these if it has fewer.
 const LEAST_HOST_PARAMS: u64 = 200;
-/// What an occupied slot adds to the parameters, as a share of the host's.
+/// Parameters counted for an occupied slot, as a share of the host's.
 const SLOT_SHARE: f64 = 0.0039;
 /// Points per step of each seed beyond the first, and of each committed one.
 const SEED: f64 = 0.01;
 const COMMITTED_SEED: f64 = 0.002;
 
-/// What parameters and seeds cost in a step, at least 0, in points.
+/// The rent of parameters and seeds in a step, at least 0, in points.
 fn standard_rent(inputs: &RewardInputs) -> f64 {
     let effective = inputs.effective_params(SLOT_SHARE);
     let growth = effective / inputs.host_params.max(LEAST_HOST_PARAMS) as f64;
@@ -35,16 +35,16 @@ fn standard_rent(inputs: &RewardInputs) -> f64 {
 pub struct RewardedStep {
     /// 1-based.
     pub step: u32,
-    /// What parameters and slots cost by the yardstick of all rewards, points.
+    /// The rent of parameters and slots by the yardstick of all rewards, points.
     pub rent: f64,
-    /// What was paid.
+    /// The terms of the reward.
     pub breakdown: RewardBreakdown,
-    /// What any reward is made of: [`PARTS`].
+    /// The measurements that any reward is made of: [`PARTS`].
     pub parts: [f64; PARTS.len()],
 }
 
 impl RewardedStep {
-    /// What `inputs` were paid.
+    /// The step of `inputs`, with its reward.
     pub(super) fn of(inputs: &RewardInputs, breakdown: RewardBreakdown) -> Self {
         Self {
             step: inputs.step,
@@ -81,7 +81,7 @@ impl EpisodeReward {
         self.steps.iter().map(|step| step.rent).sum::<f64>() / steps + 0.0
     }
 
-    /// What the terms that occurred add up to, in the order of the sum.
+    /// Sums of the terms that occurred, in the order of the sum.
     pub fn terms(&self) -> BTreeMap<Term, TermSummary> {
         let mut totals = BTreeMap::new();
         for (term, amount) in self.steps.iter().flat_map(|step| step.breakdown.iter()) {
@@ -128,7 +128,7 @@ impl From<&RewardBreakdown> for DecisionReward {
     }
 }
 
-/// What an episode was paid, with the learner's discount.
+/// The rewards of an episode, with the learner's discount.
 pub fn episode_rewards(episode: &EpisodeReward, gamma: f64) -> EpisodeRewards {
     EpisodeRewards {
         reward: Num(episode.total()),

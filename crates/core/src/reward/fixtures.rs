@@ -133,7 +133,7 @@ impl Step {
         self
     }
 
-    /// What the committed seeds add together.
+    /// The joint gain of the committed seeds, points.
     pub fn committed_gain(mut self, points: f64) -> Self {
         self.0.committed_gain = Some(points);
         self
@@ -176,7 +176,7 @@ pub fn assert_terms(breakdown: &RewardBreakdown, expected: &[(Term, f64)]) {
     }
 }
 
-/// What a step can be paid by.
+/// Rewards that a step can be paid by.
 pub trait AsMode {
     fn mode(&self) -> Arc<dyn RewardMode>;
 }

@@ -1,4 +1,4 @@
-//! What a reward is computed from: plain data of one env and step, and what is wrong with it.
+//! Inputs of a reward, plain data of one env and step, and the errors in them.
 
 use std::ops::Add;
 
@@ -10,9 +10,9 @@ use crate::schema::NameError;
 use crate::seed::SeedRecord;
 use crate::validation::{Counterfactual, ValPlan};
 
-/// What any reward is made of, by step: accuracy of the whole network, with committed seeds alone, and with those as well that
-/// are growing, percent; loss of the whole network, nats; parameters on the output path over the host's. NaN where it was not
-/// measured.
+/// The measurements of a step that any reward is made of: accuracy of the whole network, with committed seeds alone, and with
+/// growing ones as well, percent; loss of the whole network, nats; parameters on the output path over the host's. NaN where
+/// not measured.
 pub const PARTS: [&str; 5] = ["accuracy", "committed_accuracy", "kept_accuracy", "loss", "growth"];
 
 /// A reward that cannot be computed; the run stops rather than store a substitute. Each variant says which part is to blame: the
@@ -30,11 +30,11 @@ pub enum RewardError {
     /// An accuracy outside 0 to 100: accuracies are percentages.
     #[error("the accuracy {0} is no percentage")]
     NotPercent(f64),
-    /// What the mode needs in this step was not measured: say so in its [`profile`](super::RewardMode::profile), so that scenarios
-    /// that do not measure it are refused before they run.
+    /// A measurement that the mode needs in this step is missing: name it in its [`profile`](super::RewardMode::profile), so
+    /// that scenarios that do not measure it are refused before they run.
     #[error("{0} was not measured")]
     MissingMeasurement(&'static str),
-    /// What the mode remembers of the episode is of another form: two modes share a state, or a checkpoint was written by another
+    /// The mode's memory of the episode is of another form: two modes share a state, or a checkpoint was written by another
     /// version of the mode.
     #[error("what the reward remembers cannot be read: {0}")]
     Memory(String),
@@ -165,7 +165,7 @@ pub struct RewardInputs {
     pub is_final: bool,
     /// Whether the episode continues.
     pub status: EpisodeStatus,
-    /// What took effect; `Wait` after a refused command.
+    /// The operation that took effect; `Wait` after a refused command.
     pub op: LifecycleOp,
     /// The slot that the command named.
     pub slot: Option<usize>,
@@ -179,7 +179,7 @@ pub struct RewardInputs {
     pub slots: SmallVec<[SlotStep; 4]>,
     /// Pairs of growing seeds that were measured in this step.
     pub interactions: Vec<SlotInteraction>,
-    /// What all growing seeds add together, percentage points, if measured in this step.
+    /// Joint gain of all growing seeds, percentage points, if measured in this step.
     pub delta_cf: Option<f64>,
     /// Accuracy with those seeds alone that are committed after the action, percent.
     pub committed_accuracy: Option<f64>,
@@ -187,7 +187,7 @@ pub struct RewardInputs {
     pub committed_loss: Option<f64>,
     /// Accuracy with those seeds alone that are committed or growing after the tick, percent.
     pub kept_accuracy: Option<f64>,
-    /// What the seeds committed before the step add together, percentage points, if measured in this step.
+    /// Joint gain of the seeds committed before the step, percentage points, if measured in this step.
     pub committed_gain: Option<f64>,
     /// Seeds that something other than the controller removed since the last reward.
     pub auto_pruned: u32,
@@ -200,8 +200,8 @@ pub(super) fn take_auto_pruned<'a>(records: impl Iterator<Item = &'a mut SeedRec
 }
 
 impl RewardInputs {
-    /// What the step's measurements and its seeds say: `before` at the decision, `after` its tick, both in slot order; `network`
-    /// is accuracy, in percent, and loss of the network as it is. The decision is not in it.
+    /// Inputs from the step's measurements and its seeds: `before` at the decision, `after` its tick, both in slot order;
+    /// `network` is accuracy, in percent, and loss of the network as it is. The decision is not in them.
     pub(super) fn of_seeds(
         plan: &ValPlan,
         measured: &Counterfactual,
@@ -269,7 +269,7 @@ impl RewardInputs {
             .fold(0.0, Add::add)
     }
 
-    /// What [`PARTS`] names.
+    /// The values that [`PARTS`] names, in its order.
     pub fn parts(&self) -> [f64; PARTS.len()] {
         [
             self.accuracy,
@@ -338,7 +338,7 @@ impl RewardInputs {
     }
 }
 
-/// What the seeds add together that were committed when the step was measured, if they were players.
+/// Joint gain of the seeds that were committed when the step was measured, points, if they were players.
 fn committed_gain(plan: &ValPlan, measured: &Counterfactual) -> Option<f64> {
     let (plan, matrix) = (plan.plan.as_ref()?, measured.matrix.as_ref()?);
     let with = (plan.committed != 0).then(|| matrix.accuracy(plan.committed))??;

@@ -1,5 +1,5 @@
-//! What a reward mode is, the built-in ones by their configuration, and those that applications add; from a mode to the number of one
-//! step, the pure function behind `compute_reward`; and terms that an application adds to the rewards of every mode.
+//! The trait of reward modes, the built-in modes by their configuration, and those that applications add; the pure function
+//! behind `compute_reward`, from a mode to a step's number; and terms that applications add to the rewards of every mode.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::schema::{Registry, registry};
 ///
 /// use simic_engine::prelude::*;
 ///
-/// /// What an accuracy is worth that was never reached before.
+/// /// Pays for accuracies that were never reached before.
 /// struct Record;
 ///
 /// impl RewardMode for Record {
@@ -41,10 +41,10 @@ pub trait RewardMode: Send + Sync {
     /// Pays one env's step, but for the potential.
     ///
     /// # Errors
-    /// What the mode needs was not measured.
+    /// If a measurement that the mode needs is missing.
     fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError>;
 
-    /// What the scenario is held to; nothing unless the mode says it.
+    /// The mode's demands on the scenario; none by default.
     fn profile(&self) -> RewardProfile {
         RewardProfile::default()
     }
@@ -134,7 +134,7 @@ impl dyn RewardMode {
     }
 }
 
-/// What a step is paid beside the scenario's reward; a pure function of what the scenario's reward sees.
+/// A step's payment beside the scenario's reward; a pure function of the same inputs.
 pub type RewardTerm = dyn Fn(&RewardInputs) -> f64 + Send + Sync;
 
 registry! {

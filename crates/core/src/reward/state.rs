@@ -1,4 +1,4 @@
-//! What a reward remembers between the steps of an episode: plain data, reset with the episode.
+//! A reward's memory between the steps of an episode: plain data, reset with the episode.
 
 use bevy_ecs::prelude::*;
 use serde::de::DeserializeOwned;
@@ -7,28 +7,28 @@ use smallvec::SmallVec;
 
 use super::inputs::RewardError;
 
-/// What is remembered of an env. `Default` is the state at the start of an episode.
+/// The memory of an env. `Default` is the state at the start of an episode.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RewardState {
-    /// What the mode keeps for each slot's seed: what a commit would keep, and what it is paid per step since. Observations may
-    /// show it; slots that are not named have none.
+    /// The mode's account of each slot's seed: the amount that a commit would keep, and its pay per step after. Observations
+    /// may show it; slots that are not named have none.
     pub accounts: SmallVec<[f64; 4]>,
-    /// What the mode itself remembers, in JSON.
+    /// The mode's own memory, in JSON.
     memory: Option<String>,
     /// Percent, after the last step; unknown after a rollback.
     pub(super) committed_accuracy: Option<f64>,
-    /// What growing seeds have on loan.
+    /// The amount lent to growing seeds.
     pub(super) lent: f64,
-    /// Nats: the loss that has been paid for.
+    /// The loss that has been paid for, nats.
     pub(super) paid_loss: Option<f64>,
 }
 
 impl RewardState {
-    /// What the mode has remembered last in this episode; the default before it has. A rollback does not change it: seeds that went
-    /// with one are missing from the next step's inputs.
+    /// The mode's newest memory in this episode; the default before there is one. A rollback does not change it: the seeds that
+    /// it removed are missing from the next step's inputs.
     ///
     /// # Errors
-    /// [`RewardError::Memory`] where something else was remembered than `M`.
+    /// [`RewardError::Memory`] if the memory is not an `M`.
     pub fn recall<M: DeserializeOwned + Default>(&self) -> Result<M, RewardError> {
         match &self.memory {
             Some(text) => serde_json::from_str(text).map_err(unreadable),
@@ -39,13 +39,13 @@ impl RewardState {
     /// Remembers all that the mode needs of the episode in later steps; checkpoints keep it.
     ///
     /// # Errors
-    /// [`RewardError::Memory`] where serde refuses it.
+    /// [`RewardError::Memory`] if serde refuses it.
     pub fn remember(&mut self, memory: &impl Serialize) -> Result<(), RewardError> {
         self.memory = Some(serde_json::to_string(memory).map_err(unreadable)?);
         Ok(())
     }
 
-    /// What is kept on account for the seed in `slot`.
+    /// The account of the seed in `slot`.
     pub fn account(&self, slot: usize) -> f64 {
         self.accounts.get(slot).copied().unwrap_or(0.0)
     }

@@ -20,7 +20,7 @@ use crate::validation::{Counterfactual, ValPlan};
 /// The discount of a scenario that has no learner.
 const DEFAULT_GAMMA: f64 = 0.995;
 
-/// What rewards take over from the learner.
+/// The learner's settings that rewards use.
 #[derive(Resource, Clone, Copy, Debug, PartialEq)]
 pub struct RewardHorizon {
     /// Discount per step.
@@ -93,7 +93,7 @@ pub(crate) fn capture_reward_inputs(mut envs: Query<(&Chosen, &SeedSlots, &mut B
     }
 }
 
-/// What the reward of an env reads and writes.
+/// The state that an env's reward reads and writes.
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub(crate) struct RewardedEnv {

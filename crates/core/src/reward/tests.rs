@@ -1,4 +1,4 @@
-//! What no mode accepts, and what the modes say of themselves.
+//! Inputs that no mode accepts, and the modes' descriptions of themselves.
 
 use super::fixtures::*;
 use super::*;

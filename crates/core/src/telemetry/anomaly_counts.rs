@@ -1,4 +1,4 @@
-//! What detectors have found, counted with one entry for one cause: a host that never learns is one, however many of its seeds
+//! Counts of anomalies, with one entry for one cause: a host that never learns is one, however many of its seeds
 //! have no gradients. A part of the [live state](super::LiveState), from which the lines of rounds and the summary are drawn.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct AnomalyCount {
     pub seeds: u64,
 }
 
-/// What was found, by detector or common cause.
+/// Counts of anomalies by detector or common cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnomalyCounts {
     /// In the run.

@@ -1,5 +1,5 @@
-//! What a reader of a run's numbers should know beside them: rollbacks, episodes that ended early, interruptions, and settings
-//! that changed on the way. A part of the [live state](super::LiveState), of summaries and of comparisons.
+//! Caveats to a run's numbers: rollbacks, episodes that ended early, interruptions, and settings that changed on the
+//! way. A part of the [live state](super::LiveState), of summaries and of comparisons.
 
 use serde::{Deserialize, Serialize};
 

@@ -54,7 +54,7 @@ pub struct EventKind {
 /// Declares the payload enum and ties each variant to its name in files, its usual severity and a line about it.
 macro_rules! payloads {
     ($($variant:ident => $kind:literal, $severity:ident: $summary:literal;)+) => {
-        /// What happened. The variants are the whole catalogue: there is no free-form event.
+        /// The data of an event. The variants are the whole catalogue: there is no free-form event.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(untagged)]
         pub enum Payload {
@@ -175,7 +175,7 @@ pub struct Event {
     pub seed_id: Option<String>,
     /// A text for people.
     pub message: Option<String>,
-    /// What happened.
+    /// The event's data.
     pub payload: Payload,
 }
 

@@ -23,9 +23,9 @@ use crate::storage::{self, File, rename, sync_folder};
 
 /// A segment that has grown to this size is closed.
 const SEGMENT_BYTES: u64 = 16 << 20;
-/// What is not known to be on disk is synchronised at this size.
+/// Size at which events that are not known to be on disk are synchronised, bytes.
 const UNSYNCED_BYTES: usize = 4 << 20;
-/// What a disk that fails may make the run keep; what comes behind it is lost.
+/// The most that a run keeps in memory while its disk fails, bytes; later events are lost.
 const KEPT_BYTES: usize = 64 << 20;
 /// The first pause before a disk that fails is tried again while the run waits; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -166,7 +166,7 @@ impl EventLog {
         }
     }
 
-    /// What the record is missing: what was lost, and what cannot be written now.
+    /// The events that the record is missing: those that were lost, and those that cannot be written now.
     pub fn gap(&self) -> Option<RecordGap> {
         let unwritten = &self.unsynced[self.written..];
         let held = match self.outage {

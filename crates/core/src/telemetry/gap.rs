@@ -1,4 +1,4 @@
-//! What is missing in a record: what, since when and why.
+//! Gaps in a record: their part, their beginning and their cause.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct RecordGap {
     /// The round of the first one, from 0; absent where none was lost or none belongs to a round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
-    /// What the operating system, or the sink, said.
+    /// The message of the operating system or of the sink.
     pub why: String,
 }
 

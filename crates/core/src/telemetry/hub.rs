@@ -130,7 +130,7 @@ impl TelemetryHub {
         std::mem::take(&mut self.onsets)
     }
 
-    /// What led to an anomaly, where it is kept.
+    /// The events that led to an anomaly, where they are kept.
     pub fn trail(&self) -> Option<&EventTrail> {
         self.trail.as_ref()
     }
@@ -167,8 +167,8 @@ impl TelemetryHub {
         self.log.mark()
     }
 
-    /// What keeps the record from being whole: something that is lost, or may yet be because it cannot be written. Waits for
-    /// a disk that fails as [`Self::settle`] does.
+    /// The gap in the record: something is lost, or may yet be because it cannot be written. Waits for a disk that fails as
+    /// [`Self::settle`] does.
     pub fn failing(&mut self) -> Option<RecordGap> {
         if self.log.is_failing() {
             self.settle();

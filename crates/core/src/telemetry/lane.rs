@@ -32,7 +32,7 @@ pub(super) struct Lane {
     sender: mpsc::Sender<Delivery>,
     /// Batches on their way.
     queued: Arc<AtomicUsize>,
-    /// What is left of batches for which there was no room.
+    /// The rest of the batches for which there was no room.
     kept: Batch,
     /// Events that the sink has missed.
     pub dropped: u64,

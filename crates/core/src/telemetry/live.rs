@@ -135,11 +135,11 @@ pub struct LiveState {
     /// Round, from 0, committed accuracy in percent and committed ratio of each episode of the last two rounds whose env did
     /// not fail.
     pub latest_hosts: Vec<(u32, f64, f64)>,
-    /// What became of seeds that were not committed.
+    /// The ends of seeds that were not committed.
     pub seed_ends: SeedEnds,
-    /// What readers of the numbers should know.
+    /// Caveats to the numbers.
     pub confounders: Confounders,
-    /// What detectors have found.
+    /// Counts of anomalies.
     pub anomalies: AnomalyCounts,
     /// In the order in which they were committed.
     pub committed: Vec<CommittedSeed>,

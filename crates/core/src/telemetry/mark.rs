@@ -1,4 +1,4 @@
-//! What an event file was up to some event: a checkpoint notes it, and a byte that changes later is found.
+//! Length and hash of an event file up to some event: a checkpoint notes them, and a byte that changes later is found.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct EventsMark {
     /// Its length.
     pub bytes: u64,
-    /// Of these bytes, in hexadecimal.
+    /// Hash of these bytes, in hexadecimal.
     pub blake3: String,
 }
 
@@ -35,13 +35,13 @@ impl EventsHasher {
     }
 }
 
-/// What is there of a record that is continued.
+/// The part that exists of a record that is continued.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenRecord {
-    /// Of all its lines.
+    /// Hasher that has taken all of its lines.
     pub hasher: EventsHasher,
-    /// Before the open segment.
+    /// Closed segments before the open one.
     pub closed_segments: u32,
-    /// Of the open segment.
+    /// Length of the open segment.
     pub bytes: u64,
 }

@@ -35,7 +35,7 @@ impl Default for Metrics {
     }
 }
 
-/// What was measured of the round, by the names of metrics.
+/// The round's measurements, by the names of metrics.
 #[derive(Resource, Default)]
 pub(crate) struct MeasuredRound(pub BTreeMap<String, Num>);
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::encoding::Num;
 use super::payload::{Phase, PhaseTimes};
 
-/// What a round has taken so far, as checkpoints inside it keep it.
+/// The time of a round so far, as checkpoints inside it keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTime {
     /// All of it.
@@ -69,17 +69,17 @@ impl PhaseClock {
         self.skip();
     }
 
-    /// What has passed since the clock was last read belongs to no round.
+    /// Drops the time since the clock was last read, which belongs to no round.
     pub fn skip(&mut self) {
         self.read_at = Instant::now();
     }
 
-    /// Adds to what bringing batches to their devices has taken.
+    /// Adds to the time that copying batches to their devices has taken.
     pub fn add_copied(&mut self, time: Duration) {
         self.spent.copied += time;
     }
 
-    /// What the round has taken up to now.
+    /// The time of the round up to now.
     pub fn read(&mut self) -> &RoundTime {
         let now = Instant::now();
         let passed = now - std::mem::replace(&mut self.read_at, now);

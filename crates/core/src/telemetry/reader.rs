@@ -316,7 +316,7 @@ impl EventReader {
     /// `take` gets every line up to the next event, headers included.
     ///
     /// # Errors
-    /// What ends the events too soon.
+    /// The failure that ends the events too soon.
     pub(crate) fn next_with(&mut self, mut take: impl FnMut(&[u8])) -> Result<Option<Event>, ReadError> {
         // An incomplete line is the last one of a writer that was killed.
         while self.0.advance()? && self.0.is_whole() {
@@ -334,7 +334,7 @@ impl EventReader {
     /// The next event of a record that is still written; `None`: there is none yet, and there may be one later.
     ///
     /// # Errors
-    /// What ends the events too soon.
+    /// The failure that ends the events too soon.
     pub fn follow(&mut self) -> Result<Option<Event>, ReadError> {
         while self.0.follow()? {
             if let Some(event) = self.event()? {
@@ -366,9 +366,8 @@ impl Iterator for EventReader {
     }
 }
 
-/// What `wanted` finds in the last event of the run in `folder` in which it finds anything, searched from the end;
-/// anything that a killed writer left after it is passed over. Of closed segments the last is read, where `events.jsonl` has
-/// nothing.
+/// The result of `wanted` for the last event of the run in `folder` that has one, searched from the end; leftovers of a
+/// killed writer after it are passed over. Of closed segments the last is read, where `events.jsonl` has nothing.
 ///
 /// # Errors
 /// If a file cannot be read.

@@ -17,7 +17,7 @@ pub struct Contribution {
     pub standard_error: Option<f64>,
 }
 
-/// What was measured of a seed; absent until it was.
+/// Measurements of a seed's worth; absent until measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SeedWorth {
     /// The newest one; that of its commit where no other was measured.
@@ -189,13 +189,13 @@ pub type Ages = BTreeMap<u32, u64>;
 pub struct Refusals {
     /// Refusals.
     pub count: u64,
-    /// What the gate asked for; absent of a check without a threshold.
+    /// The gate's threshold; absent of a check without one.
     pub asked: Option<Num>,
     /// The most that a refused seed had; absent if that was never measured.
     pub most: Option<Num>,
 }
 
-/// What became of the seeds that were not committed.
+/// The ends of the seeds that were not committed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeedEnds {
     /// Seeds planted.

@@ -1,4 +1,4 @@
-//! What a consumer of events implements, and the list in which plugins register theirs.
+//! The trait of consumers of events, and the list in which plugins register theirs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::mark::WrittenRecord;
 use super::payload::RunFinished;
 use crate::health::FileError;
 
-/// What a sink knows before the first event.
+/// The run as a sink knows it before the first event.
 #[derive(Clone, Debug)]
 pub struct RunInfo {
     /// Name of the run directory.
@@ -23,7 +23,7 @@ pub struct RunInfo {
     pub earlier: Option<Earlier>,
 }
 
-/// What a resumed run has recorded already.
+/// The earlier part of a resumed run's record.
 #[derive(Clone, Debug)]
 pub struct Earlier {
     /// All of it, folded.

@@ -1,4 +1,4 @@
-//! What may differ between two runs with one seed: clocks, sizes, and the events about them.
+//! Fields and events that may differ between two runs with one seed: clocks, sizes, and the events about them.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::detect::is_about_the_machine;
 
 /// Envelope and header fields that differ by nature: order replaces `seq`.
 const FIELDS: [&str; 3] = ["t", "seq", "run_id"];
-/// What depends on how fast sinks were, and on times and numbers of events.
+/// Fields that depend on the speed of sinks, and on times and numbers of events.
 const OF_RECORD: [&str; 3] = ["dropped_events", "recorded", "file_hashes"];
 /// Endings that mark a field as measured in time or memory.
 const SUFFIXES: [&str; 5] = ["_ms", "_s", "_per_s", "_per_hour", "_bytes"];
@@ -15,7 +15,7 @@ const KEPT: [&str; 3] = ["run_id", "seconds", "next_seq"];
 /// Events that are about the machine and about interruptions, not about the experiment; so are anomalies of speed and memory.
 const EVENTS: [&str; 2] = ["checkpoint_saved", "checkpoint_loaded"];
 
-/// What of one event (or header) line must reproduce under a fixed seed; `None` if the whole event is volatile.
+/// The part of an event (or header) line that must reproduce under a fixed seed; `None` if the whole event is volatile.
 ///
 /// Two runs are equal if the lines that remain are, in order:
 ///

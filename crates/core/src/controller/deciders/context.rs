@@ -1,4 +1,4 @@
-//! What controllers are built from.
+//! Inputs from which controllers are built.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::growth::SlotId;
 use crate::policy::NetRegistry;
 use crate::scenario::Scenario;
 
-/// What a controller may be built from.
+/// The inputs from which a controller may be built.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext<'a> {
     /// The experiment as its author wrote it.
@@ -52,7 +52,7 @@ impl BuildContext<'_> {
         )
     }
 
-    /// What the scenario leaves of the action space.
+    /// The part of the action space that the scenario allows.
     pub fn allowed_actions(&self) -> AllowedActions {
         AllowedActions::new(&self.scenario.policy.masks.action_space, self.blueprints)
     }

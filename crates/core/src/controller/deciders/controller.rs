@@ -1,4 +1,4 @@
-//! What every controller does, and what the learner needs of one that learns.
+//! The trait of controllers, and the learner's demands on one that learns.
 
 use std::path::Path;
 
@@ -97,10 +97,10 @@ pub trait Controller: Send {
         Ok(())
     }
 
-    /// Takes back what [`save_episodes`](Self::save_episodes) has kept; the episodes have begun.
+    /// Restores the state that [`save_episodes`](Self::save_episodes) saved; the episodes have begun.
     ///
     /// # Errors
-    /// What was kept does not fit.
+    /// If the saved state does not fit.
     fn restore_episodes(&mut self, _round: &UnfinishedRound) -> Result<(), Failure> {
         Ok(())
     }
@@ -109,7 +109,7 @@ pub trait Controller: Send {
     /// or not at all.
     ///
     /// # Errors
-    /// The folder cannot be written.
+    /// If the folder cannot be written.
     fn save(&self, folder: &Path) -> Result<(), PolicyError> {
         save_controller(folder, self.name(), self.fingerprint())
     }
@@ -117,7 +117,7 @@ pub trait Controller: Send {
     /// Continues as the controller that was saved.
     ///
     /// # Errors
-    /// What was saved cannot be understood or does not fit; nothing has changed then.
+    /// If the saved state cannot be understood or does not fit; nothing has changed then.
     fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
         check_controller(saved, self.name(), self.fingerprint())
     }
@@ -131,7 +131,7 @@ pub trait LearningPolicy: TrainablePolicy {
     /// The layout of the observations that it decides on.
     fn schema(&self) -> &ObservationSchema;
 
-    /// What brings observations to the scale that the network sees.
+    /// The normaliser that brings observations to the scale that the network sees.
     fn normaliser(&self) -> &ObservationNormaliser;
 
     /// To merge a rollout's observations after an update.

@@ -11,8 +11,8 @@ use crate::actions::{Decision, MaskSet, PolicyError};
 use crate::controller::view::DecisionView;
 use crate::growth::LifecycleCommand;
 
-/// What controller `external` decides next. A run with it needs this resource before its first step, and a system that
-/// fills it between `Work::BuildMasks` and `Work::Decide` of each step; there it sees all of the envs. Clones share the commands.
+/// The next commands of controller `external`. A run with it needs this resource before its first step, and a system that fills
+/// it between `Work::BuildMasks` and `Work::Decide` of each step; there it sees all of the envs. Clones share the commands.
 ///
 /// ```
 /// # extern crate simic_core as simic_engine;

@@ -42,7 +42,7 @@ enum Interval {
     FittingRisk(u32),
 }
 
-/// What germinates, names resolved.
+/// The settings of germination, names resolved.
 #[derive(Clone, Debug)]
 struct GrowthAct {
     config: PeriodicConfig,
@@ -52,7 +52,7 @@ struct GrowthAct {
     min_training_steps: u32,
 }
 
-/// What is remembered of one env's episode.
+/// The memory of one env's episode.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GrowthState {

@@ -29,7 +29,7 @@ const PATIENCE_STEPS: u32 = 5;
 const DEPENDENCY: f64 = 0.1;
 /// Penalty that a prune puts on the seed's blueprint.
 const PENALTY_ON_PRUNE: f64 = 2.0;
-/// What a step leaves of every penalty.
+/// Factor of every penalty per step.
 const PENALTY_DECAY: f64 = 0.93;
 /// A blueprint with this penalty or more is skipped: with the decay, for ten steps after a prune.
 const SKIPPED_FROM: f64 = 1.0;
@@ -59,7 +59,7 @@ struct Rules {
     commit_above: f64,
 }
 
-/// What the rules remember of one env's episode.
+/// The rules' memory of one env's episode.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HeuristicState {
@@ -182,7 +182,7 @@ impl Rules {
         Decision::new(command, masks, reason)
     }
 
-    /// What to do while nothing grows.
+    /// The proposal while nothing grows.
     fn germinate(&self, state: &mut HeuristicState, step: u32, env: &EnvView, masks: &MaskSet) -> Proposal {
         let config = &self.config;
         let in_embargo = state
@@ -234,7 +234,7 @@ impl Rules {
         self.rotation[by_penalty[start % count]]
     }
 
-    /// What to do with one live seed.
+    /// The proposal for one live seed.
     fn manage(&self, slot: usize, seed: &SeedReport) -> Proposal {
         let is_failing = seed.steps_in_stage >= PATIENCE_STEPS
             && seed.improvement_since_stage_start < -self.config.prune_if_accuracy_drops_by;
@@ -293,7 +293,7 @@ const fn priority(op: LifecycleOp) -> u8 {
     }
 }
 
-/// What to do with a blending seed that does not fail.
+/// The proposal for a blending seed that is not failing.
 fn blend(slot: usize, seed: &SeedReport) -> Proposal {
     if seed.alpha_mode != AlphaMode::Hold {
         return wait("blending");

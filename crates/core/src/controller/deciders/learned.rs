@@ -49,7 +49,7 @@ pub struct ActorCriticController {
     updates: u64,
     /// Weights by name to fall back to where those in force put out nothing finite; used once.
     last_good: Vec<(String, Tensor)>,
-    /// What it is held to.
+    /// The policy that it is held to.
     teacher: Option<Box<Self>>,
     /// Reads for storage and for the teacher; those of a step are counted by the view's counter.
     reads: HostSyncCounter,

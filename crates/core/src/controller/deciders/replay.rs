@@ -94,11 +94,11 @@ impl Controller for ReplayController {
     }
 }
 
-/// What of a run's record a replay needs.
+/// The part of a run's record that a replay needs.
 #[derive(Default)]
 struct Recorded {
     commands: BTreeMap<StepId, LifecycleCommand>,
-    /// What of the decisions this host cannot follow.
+    /// Reasons why this host cannot follow decisions of the run.
     foreign: BTreeSet<String>,
     /// Steps of the episodes that were played to their end, by round and env.
     lengths: BTreeMap<(u32, u32), u32>,
@@ -125,7 +125,7 @@ impl Recorded {
         }
     }
 
-    /// In what the recorded run fell short of the one that is to be played.
+    /// Reasons why the recorded run is too short for the one that is to be played.
     fn too_short(&self, started: &RunStarted, context: &BuildContext) -> Vec<String> {
         let mut problems = Vec::new();
         let envs = context.envs.iter().max().map_or(0, |last| last + 1);

@@ -1,4 +1,4 @@
-//! What a controller is shown of the envs that decide in a step.
+//! A controller's view of the envs that decide in a step.
 
 use bevy_ecs::component::Component;
 use smallvec::SmallVec;
@@ -50,7 +50,7 @@ pub struct Observation {
     pub blueprints: SmallVec<[i64; 4]>,
 }
 
-/// What is known of one env when its command is due.
+/// The state of one env when its command is due.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvView<'a> {
     /// Which env, in which episode.

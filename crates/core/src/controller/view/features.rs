@@ -36,7 +36,7 @@ impl ObservationInput<'_> {
     }
 }
 
-/// What a normaliser does with a feature.
+/// The treatment of a feature by a normaliser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
     /// Takes part in the running statistics and is brought to their scale.
@@ -47,7 +47,7 @@ pub enum Treatment {
     MayBeUnknown,
 }
 
-/// What a feature holds that was never measured.
+/// The value of a feature that was never measured.
 pub const UNKNOWN: f32 = -1.0;
 
 /// Name and treatment of each feature of an env, in order.
@@ -204,7 +204,7 @@ pub struct ObservationFeature {
     pub extract: Extract,
     /// Values outside are brought to its ends; NaN is an error.
     pub range: RangeInclusive<f64>,
-    /// What a normaliser does with the value.
+    /// Treatment of the value by a normaliser.
     pub treatment: Treatment,
 }
 

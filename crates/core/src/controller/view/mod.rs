@@ -1,4 +1,4 @@
-//! What controllers see of an env: signals of its training, and observations for learned controllers.
+//! Controllers' view of an env: signals of its training, and observations for learned controllers.
 //!
 //! An [`ObservationSchema`] names an observation's features and encodes them; an [`ObservationNormaliser`] brings them to
 //! one scale with statistics that move only between rollouts. Plugins append their own features by

@@ -76,7 +76,7 @@ pub const CLIP: f64 = 10.0;
 /// Added to a variance before the root.
 const VARIANCE_EPSILON: f64 = 1e-4;
 
-/// What becomes of an element before its bounds are applied: `(value - mean) / deviation`.
+/// The scale of an element before its bounds are applied: `(value - mean) / deviation`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementScale {
     /// 0 where the element passes unchanged.

@@ -96,7 +96,7 @@ impl ObservationSchema {
         SLOT.len() + self.slot_features.len()
     }
 
-    /// What a normaliser has to know, element by element.
+    /// The elements that a normaliser treats, in order.
     pub fn elements(&self) -> Vec<Element> {
         let base = self.base_len();
         let env = table(&BASE, &self.env_features).enumerate();

@@ -1,4 +1,4 @@
-//! What an env's training looks like to a controller: deltas, plateau, stabilisation.
+//! An env's training as a controller sees it: deltas, plateau, stabilisation.
 //!
 //! In: one step's losses and accuracies. Out: [`TrainingSignals`]. One tracker per env, new for every episode,
 //! updated once per step before masks are built.
@@ -18,7 +18,7 @@ use crate::validation::MeasuredNetwork;
 
 /// Losses and accuracies that an observation shows.
 pub const SHOWN_HISTORY: usize = 5;
-/// What a loss that is not finite is counted as.
+/// The value that replaces a loss that is not finite.
 pub const NONFINITE_LOSS: f64 = 1.0e6;
 /// A previous loss at or below this says nothing about relative improvement.
 const SMALLEST_LOSS: f64 = 1e-8;
@@ -170,11 +170,11 @@ impl SignalTracker {
 #[derive(Component, Default, Serialize, Deserialize)]
 pub struct Tracker(pub SignalTracker);
 
-/// What a controller sees of the env's numbers; a step that was rolled back leaves those of the step before.
+/// The env's signals as controllers see them; a step that was rolled back leaves those of the step before.
 #[derive(Component, Default, Serialize, Deserialize)]
 pub struct Signals(pub TrainingSignals);
 
-/// What signals are made from.
+/// The state of an env that signals are made from.
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub(crate) struct SignallingEnv {

@@ -21,7 +21,7 @@ macro_rules! strategies {
                 match self { $(Self::$strategy => $name),+ }
             }
 
-            /// What it does.
+            /// Its behaviour, in one line.
             pub const fn summary(self) -> &'static str {
                 match self { $(Self::$strategy => $summary),+ }
             }
@@ -32,7 +32,7 @@ macro_rules! strategies {
 strategies! {
     /// The measure of exploiters.
     Wait => ("wait", "does nothing"),
-    /// What a reward is meant for.
+    /// The growth that a reward is meant for.
     HonestGrowth => ("honest_growth", "grows a helpful seed in one slot after the other, holds it a little, commits it"),
     /// Not an exploit by itself: it may earn what its committed accuracy is worth.
     CommitAtOnce => ("commit_at_once", "commits helpful seeds as soon as it may"),
@@ -76,7 +76,7 @@ impl Strategy {
         }
     }
 
-    /// What it does now.
+    /// Its order for the next step.
     pub(super) fn order(self, world: &World) -> Order {
         match self {
             Self::Wait => Order::WAIT,

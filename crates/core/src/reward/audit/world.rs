@@ -34,7 +34,7 @@ use crate::validation::{
 /// The speed and curve of every prune and ramp.
 pub const AT_ONCE: (AlphaSpeed, AlphaCurveAction) = (AlphaSpeed::Instant, AlphaCurveAction::Linear);
 
-/// What a seed is worth.
+/// Kinds of seeds by their worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
     Helpful,
@@ -42,7 +42,7 @@ pub enum Nature {
     Hostage,
 }
 
-/// A command of a script, and what the seed is worth that it germinates.
+/// A command of a script, and the nature of the seed that it germinates.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
     pub command: LifecycleCommand,
@@ -68,7 +68,7 @@ const SEED_PARAMS: u64 = 250;
 /// Loss of guessing, nats.
 const WORST_LOSS: f64 = 2.3;
 
-/// What is known of a seed beside its record.
+/// The data behind a seed's worth, beside its record.
 #[derive(Clone, Copy, Debug)]
 struct Worth {
     nature: Nature,
@@ -77,7 +77,7 @@ struct Worth {
 }
 
 impl Worth {
-    /// What it adds by itself at full amplitude, points.
+    /// Its gain alone at full amplitude, points.
     fn alone(self) -> f64 {
         let grown = |steps: u32| 1.0 - (-f64::from(steps) / 10.0).exp();
         match self.nature {
@@ -98,7 +98,7 @@ pub struct Episode {
     pub committed_at_end: f64,
     /// Its mean over the steps.
     pub committed_mean: f64,
-    /// What it gained over the host's, each gain discounted as the learner does: what comes late is worth less.
+    /// Its sum of gains over the host's, each discounted as the learner does: late gains are worth less.
     pub committed_gains: f64,
     /// Of every step.
     pub rewards: EpisodeReward,
@@ -340,7 +340,7 @@ impl<'a> World<'a> {
         (HOST_ACCURACY + alone + together).clamp(0.0, 100.0)
     }
 
-    /// What took effect.
+    /// The operation that took effect, and its slot.
     fn act(&mut self, script: impl Fn(&Self) -> Order) -> (LifecycleOp, Option<usize>) {
         let Order { command, nature } = script(self);
         let waited = (LifecycleOp::Wait, None);

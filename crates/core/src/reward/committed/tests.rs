@@ -29,7 +29,7 @@ fn a_step_pays_the_committed_accuracy_gained_less_rent() {
     assert_terms(&paid, &expected);
 }
 
-/// What the restored network reaches was paid for before, or is not its doing.
+/// The restored network's accuracy was paid for before, or is not its doing.
 #[test]
 fn a_rollback_pays_nothing() {
     let mut state = RewardState::default();

@@ -54,7 +54,7 @@ impl Comparison {
     }
 }
 
-/// What a reading is about, within the env or the run that its event is about: each has its own state.
+/// The subject of a reading, within the env or the run of its event; each subject has its own state.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// All of it.
@@ -65,14 +65,14 @@ pub enum Place {
     Head(String),
 }
 
-/// A number that is compared. What is not measured has no reading, and changes nothing.
+/// A number that is compared. A quantity that is not measured has no reading and changes nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// What it is about.
+    /// Its subject.
     pub place: Place,
-    /// Not a number: as if it was not measured.
+    /// NaN counts as not measured.
     pub value: f64,
-    /// Instead of the detector's.
+    /// Replaces the detector's threshold.
     pub threshold: Option<f64>,
 }
 
@@ -87,7 +87,7 @@ impl Reading {
     }
 }
 
-/// What a detector reads of an event; [`Recent`] is what came before it. The same events have the same readings.
+/// Takes a detector's readings of an event; [`Recent`] holds the events before it. Equal events give equal readings.
 pub type ReadEvent = dyn Fn(&Event, &Recent) -> Vec<Reading> + Send + Sync;
 
 /// A rule: a condition, for how long it must hold, how much it matters, and what to do about it.
@@ -98,11 +98,11 @@ pub struct Detector {
     pub threshold: f64,
     /// Readings in a row for which the condition must hold; 0 and 1: one.
     pub window: u32,
-    /// Of the event with which the condition begins.
+    /// Severity of the event with which the condition begins.
     pub severity: Severity,
-    /// What a person should do, as an order.
+    /// Advice to a person, as an order.
     pub remedy: String,
-    /// What is compared.
+    /// Takes the readings that are compared.
     pub read: Box<ReadEvent>,
 }
 

@@ -1,4 +1,4 @@
-//! What detectors know of the events before the one they look at: a bounded fold.
+//! The detectors' memory of the events before the one they look at: a bounded fold.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,7 +28,7 @@ pub struct RecentRound {
     pub env_steps_per_s: f64,
 }
 
-/// What came before an event.
+/// The events before one, as a bounded fold.
 #[derive(Clone, Debug, Default)]
 pub struct Recent {
     pub(super) learns: bool,

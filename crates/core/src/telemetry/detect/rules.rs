@@ -153,7 +153,7 @@ fn measured(value: impl IntoIterator<Item = f64>) -> Vec<Reading> {
     value.into_iter().map(Reading::of).collect()
 }
 
-/// What the operations of the round's choices tell about what was seen, of a policy that learns.
+/// Information about observations in the operations that a learning policy chose in the round, nats a choice.
 fn blind_policy(event: &Event, recent: &Recent) -> Vec<Reading> {
     match event.payload {
         Payload::RoundFinished(_) if recent.learns => measured(recent.information()),

@@ -6,7 +6,7 @@ use crate::telemetry::{Earlier, EventReader, SinkError, WrittenRecord, examples}
 
 type Seen = Arc<Mutex<Vec<Arc<Event>>>>;
 
-/// What a probe does with events, but for remembering them.
+/// A probe's treatment of events, beside remembering them.
 #[derive(Clone, Copy)]
 enum Deed {
     Nothing,

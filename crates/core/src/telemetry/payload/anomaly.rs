@@ -1,4 +1,4 @@
-//! What a detector found.
+//! Anomalies: the findings of detectors.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,9 +21,9 @@ pub struct Anomaly {
     pub rule: String,
     /// Whether it begins.
     pub state: AnomalyState,
-    /// What was measured.
+    /// The measured value.
     pub value: Num,
-    /// What it was compared with.
+    /// The threshold that it was compared with.
     pub threshold: Num,
     /// The head of the policy; absent for detectors that look at no head.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What each seed contributes, as measured.
+//! Measured contributions of seeds.
 
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ impl CounterfactualMatrix {
         self.seed_ids.len()
     }
 
-    /// What was measured for a mask.
+    /// The measurements for a mask.
     pub fn row(&self, mask: u64) -> Option<&CoalitionRow> {
         self.rows.iter().find(|row| row.mask.0 == mask)
     }

@@ -1,4 +1,4 @@
-//! What a controller ordered and the result.
+//! A controller's order and its result.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,7 @@ pub struct Choice {
     pub alpha_curve: Option<AlphaCurveAction>,
 }
 
-/// What a learned policy computed when it decided. Maps are keyed by head and hold those that mattered to the decision and
-/// had a choice.
+/// Outputs of a learned policy at a decision. Maps are keyed by head, for the heads that mattered to it and had a choice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolicyReadout {
     /// Probability of the chosen option, under mask and floor.
@@ -45,10 +44,10 @@ pub struct PolicyReadout {
     pub value: Num,
 }
 
-/// What the controller of one env ordered in one step and the result.
+/// The controller's order for one env in one step and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What was ordered.
+    /// The ordered operation.
     #[serde(with = "by_name")]
     pub op: LifecycleOp,
     /// Absent for a wait.

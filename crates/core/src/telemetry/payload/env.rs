@@ -98,7 +98,7 @@ pub struct HostStabilized {
     pub val_loss: Num,
 }
 
-/// What grew: per episode, in all or of one blueprint; summed over envs per round.
+/// Counts of growth: per episode, in all or of one blueprint; summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrowthCounts {
     /// Seeds planted.
@@ -137,7 +137,7 @@ pub enum Outcome {
     Timeout,
 }
 
-/// What an episode took to compute, in multiply-accumulates of host and seeds.
+/// The compute of an episode, in multiply-accumulates of host and seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpisodeCompute {
     /// Of training batches: forward, and twice as much backward.
@@ -185,7 +185,7 @@ pub struct EpisodeFinished {
     /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<EpisodeRewards>,
-    /// What it took.
+    /// Its compute.
     #[serde(flatten)]
     pub compute: EpisodeCompute,
     /// Total / host; 1 = no growth.
@@ -196,7 +196,7 @@ pub struct EpisodeFinished {
     pub contributing: u32,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,
-    /// What grew.
+    /// Its counts of growth.
     #[serde(flatten)]
     pub growth: GrowthCounts,
 }

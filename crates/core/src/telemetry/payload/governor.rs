@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::telemetry::encoding::Num;
 
-/// What a governor saw.
+/// Kinds of unhealthy losses that a governor reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AlarmKind {
@@ -16,7 +16,7 @@ pub enum AlarmKind {
     Divergence,
 }
 
-/// What an alarm leads to.
+/// The consequences of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AlarmVerdict {
@@ -31,9 +31,9 @@ pub enum AlarmVerdict {
 /// A validation loss that is not healthy. Losses in nats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GovernorAlarm {
-    /// What is wrong.
+    /// The kind of the unhealthy loss.
     pub kind: AlarmKind,
-    /// What it leads to.
+    /// Its consequence.
     pub verdict: AlarmVerdict,
     /// The validation loss.
     pub loss: Num,
@@ -46,7 +46,7 @@ pub struct GovernorAlarm {
 /// An env was restored to an earlier state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GovernorRollback {
-    /// What is wrong.
+    /// The kind of the unhealthy loss.
     pub kind: AlarmKind,
     /// Step whose state was restored; 0 is the fresh host.
     pub snapshot_step: u32,
@@ -54,7 +54,7 @@ pub struct GovernorRollback {
     pub steps_lost: u32,
 }
 
-/// What a governor did in one episode; summed over envs per round.
+/// A governor's counts in one episode; summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GovernorCounts {
     /// Steps whose loss was not healthy, those of panics among them.

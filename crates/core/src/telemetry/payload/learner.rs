@@ -1,4 +1,4 @@
-//! What one policy update did and what the rollout behind it was like.
+//! Measures of one policy update and of the rollout behind it.
 //!
 //! A quantity that is undefined is left out; one that was computed and is no number is written as `"nan"`. Rewards,
 //! returns and values are in units of scaled reward, shares lie in 0..1. Maps are keyed by head.
@@ -42,7 +42,7 @@ impl UpdateSkip {
     }
 }
 
-/// What was found not to be finite, in the order in which an update looks.
+/// Checks for numbers that are not finite, in the order in which an update makes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FinitenessGate {
     /// Returns, advantages or statistics of the rollout.
@@ -68,11 +68,11 @@ pub struct NonfiniteSource {
     pub minibatch: Option<u32>,
     /// Which check found it.
     pub gate: FinitenessGate,
-    /// What was not finite there.
+    /// Names of the quantities that were not finite there.
     pub sources: Vec<String>,
 }
 
-/// What the update learnt from, and how well the critic knew it before; absent if the rollout could not be used at all.
+/// The data of the update, and how well the critic predicted it before; absent if the rollout was unusable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RolloutData {
     /// Steps that count.
@@ -166,27 +166,27 @@ pub struct LearnerUpdate {
     /// Epoch in which the divergence stopped the update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stop_epoch: Option<u32>,
-    /// What was not finite in minibatches that were left out, or in the whole update.
+    /// Quantities that were not finite in minibatches that were left out, or in the whole update.
     pub nonfinite_sources: Vec<NonfiniteSource>,
-    /// By what the loss of the last minibatch was scaled; only in float16.
+    /// Scale of the last minibatch's loss; only in float16.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_scale: Option<Num>,
     /// Learning rate.
     pub lr: f64,
     /// Weight of the entropy bonus.
     pub entropy_coef: f64,
-    /// Of recordings that are never learnt from: how unlikely the policy before the update finds a step's choices, in nats.
+    /// Negative log-likelihood of a step's choices in held-out recordings under the policy before the update, nats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out_nll: Option<Num>,
-    /// What its minibatches measured.
+    /// Measurements of its minibatches.
     #[serde(flatten)]
     pub measured: UpdateMeasures,
-    /// What there was to learn from.
+    /// Its data.
     #[serde(flatten)]
     pub data: Option<RolloutData>,
     /// Time from the finished rollout to the last number of the update.
     pub update_ms: Num,
-    /// What the policy is evaluated in: `f32`, `bf16` or `fp16`.
+    /// Precision in which the policy is evaluated: `f32`, `bf16` or `fp16`.
     pub amp_dtype: String,
     /// Minibatches that libtorch computed as the engine's own kernels failed: recorded by the round, with the batches of its envs.
     #[serde(skip)]

@@ -52,15 +52,15 @@ pub struct AlphaRampStarted {
 /// One check of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GateCheckRow {
-    /// What is checked.
+    /// Name of the check.
     pub name: String,
     /// It passed.
     #[serde(default = "passes", skip_serializing_if = "Clone::clone")]
     pub passed: bool,
-    /// What was measured.
+    /// The measured value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Num>,
-    /// What it was compared with.
+    /// The threshold that it was compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Num>,
 }

@@ -1,4 +1,4 @@
-//! What each event carries: one struct an event, plain data, absent values left out.
+//! The data of each event: one struct an event, plain data, absent values left out.
 
 /// Counts of several envs or episodes add up field by field. What was read from a file may hold any numbers: the
 /// largest is kept.

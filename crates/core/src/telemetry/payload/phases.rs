@@ -6,7 +6,7 @@ use crate::telemetry::encoding::Num;
 
 macro_rules! phases {
     ($($(#[$doc:meta])+ $phase:ident => $name:ident),+ $(,)?) => {
-        /// What a run is doing; each is a field of [`PhaseTimes`].
+        /// Phases of a run's work; each is a field of [`PhaseTimes`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Phase { $($(#[$doc])+ $phase),+ }
 

@@ -1,5 +1,5 @@
-//! What decisions were paid: parts of `decision`, `episode_finished` and `round_finished`. Raw
-//! rewards throughout; all of it is absent where nothing pays.
+//! Rewards of decisions: parts of `decision`, `episode_finished` and `round_finished`. Raw rewards throughout; all of
+//! them are absent where nothing pays.
 
 use std::collections::BTreeMap;
 

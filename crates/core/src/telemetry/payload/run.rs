@@ -49,7 +49,7 @@ impl RunState {
     }
 }
 
-/// What hosts learn.
+/// The kind of the task that hosts learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
@@ -75,10 +75,10 @@ pub struct DatasetInfo {
     /// Where the training part lies while the run trains: device, host or stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residency: Option<String>,
-    /// Why there.
+    /// The reason for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residency_reason: Option<String>,
-    /// What is unusual about the files; absent if nothing is.
+    /// Unusual facts about the files; absent without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -92,7 +92,7 @@ pub struct RunStarted {
     pub scenario_hash: String,
     /// Name of the task.
     pub task: String,
-    /// What hosts learn.
+    /// The kind of the task that hosts learn.
     pub task_kind: TaskKind,
     /// Name of the controller.
     pub controller: String,
@@ -123,7 +123,7 @@ pub struct RunStarted {
     pub matmul_precision: String,
     /// Only deterministic kernels are used.
     pub deterministic: bool,
-    /// What hosts learn from.
+    /// The data set that hosts learn from.
     pub dataset: DatasetInfo,
     /// Checkpoint that the run was resumed from, relative to the run directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,7 +222,7 @@ pub struct BaselineMeasured {
     pub hosts: Vec<Num>,
 }
 
-/// What the engine remarks: what has changed in a resumed run, why it ended early, or the answer to a command.
+/// A remark of the engine: the changes in a resumed run, why it ended early, or the answer to a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
     /// The remark.
@@ -233,7 +233,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// What the engine itself remarks.
+    /// A remark of the engine that answers no command.
     pub const fn of_engine(text: String) -> Self {
         Self { text, command: None }
     }
@@ -289,7 +289,7 @@ impl Fallbacks {
     }
 }
 
-/// What a round cost.
+/// The cost of a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerfRound {
     /// Duration in seconds.
@@ -308,7 +308,7 @@ pub struct PerfRound {
     /// Memory of the machine that the process uses at the end of the round; absent where the system does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// What it may use.
+    /// The most memory that it may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
     /// Memory of devices other than the CPU at the end of the round, its peaks since the one before; by the device as scenarios name it.
@@ -338,7 +338,7 @@ pub struct RoundFinished {
     /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<RoundRewards>,
-    /// What grew.
+    /// Counts of growth, summed over the envs.
     #[serde(flatten)]
     pub growth: GrowthCounts,
     /// Summed over the envs.
@@ -350,9 +350,9 @@ pub struct RoundFinished {
     /// Summed over the envs; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallbacks: Option<Fallbacks>,
-    /// What plugins measured, by the names of their metrics.
+    /// Measurements of plugins, by the names of their metrics.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Num>,
-    /// What the round cost.
+    /// The cost of the round.
     pub perf: PerfRound,
 }

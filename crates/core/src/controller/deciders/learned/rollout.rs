@@ -15,7 +15,7 @@ pub struct Rollout {
     /// Rows whose state is reset before the next step.
     forgotten: Vec<usize>,
     staging: Vec<f32>,
-    /// What the newest step found: its rows and their state.
+    /// Rows of the newest step and their state before it.
     before: Option<(Tensor, RecurrentState)>,
 }
 
@@ -96,7 +96,7 @@ impl Rollout {
         Ok((rows, before, output))
     }
 
-    /// What a step needs on the device, and the envs' rows, `i64 [n]`. Observations, blueprints and row numbers travel as
+    /// The inputs of a step, on the device, and the envs' rows, `i64 [n]`. Observations, blueprints and row numbers travel as
     /// one matrix of floats, which holds all of them exactly.
     fn upload(&mut self, net: &dyn ActorCritic, view: &DecisionView) -> Result<(PolicyInput, Tensor), PolicyError> {
         let spec = net.spec();

@@ -20,7 +20,7 @@ pub const WEIGHTS_FILE: &str = "policy.safetensors";
 /// File of everything else in the folder of a saved policy, in RON.
 pub const MANIFEST_FILE: &str = "policy.ron";
 pub const FORMAT: u32 = 1;
-/// What the value head reads and means: the state alone, in normalised units.
+/// Version of the value head's input and units: the state alone, in normalised units.
 pub const VALUE_HEAD: u32 = 1;
 
 /// All of a saved policy but its weights.

@@ -163,7 +163,7 @@ fn blueprints_that_were_added_leave_an_old_policy_loadable() {
     assert_named(&differences(&mut other(|_| ()), &saved(&grown)), &["blueprints:"]);
 }
 
-/// What was never allowed was never learnt.
+/// Actions that were never allowed were never learnt.
 #[test]
 fn another_action_space_is_refused_with_what_it_excludes() {
     let narrow = |ground: &mut Ground| {
