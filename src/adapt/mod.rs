@@ -2,13 +2,14 @@
 //! their factors and offsets and the head get a second set of values, and small seeds grow in its slots, a *domain*.
 //!
 //! All rows are tuned alike: the learning rate, and the size of the seeds, by cross-validation over the few images that there are
-//! (`folds`), then one training on all of them (`play`). Beside the domains stand copies that were fine-tuned, which have to be
+//! (`folds`, `tuning`), then one training on all of them (`play`). Beside the domains stand copies that were fine-tuned, which have to be
 //! kept beside the given network (`methods`, `table`).
 
 mod folds;
 mod methods;
 mod play;
 mod table;
+mod tuning;
 
 pub use table::{Adapted, RECOGNISED, Row};
 
@@ -21,14 +22,12 @@ use crate::eval::{PlayEvent, Report};
 use crate::grow::{Base, GrowError, Ordered, Variant, open_place, ordered};
 use crate::keep::TestPart;
 use crate::network::{DataCard, GivenWeights, GrownNetwork, Measures};
-use folds::{FOLDS, Folds, first};
+use folds::{Folds, first};
 use methods::{Method, Parts, SEEDS, TUNED};
-use play::{Trained, Trainer, Training};
-use table::{Outcome, table};
+use play::Trainer;
+use table::table;
+use tuning::{Tuned, refit, trainings_of, tune};
 
-/// Folds on which every setting is tried, and how many settings are tried on the others.
-const FIRST_FOLDS: usize = 2;
-const FINALISTS: usize = 2;
 /// Updates of a training, by which its passes over the data are chosen.
 const UPDATES: usize = 200;
 /// Samples of a batch, of few images an eighth.
@@ -138,140 +137,6 @@ fn methods(trainer: &Trainer, has_head: bool) -> Vec<Method> {
     methods.extend([Method::CopyKept, Method::Copy]);
     methods.extend(trainer.replayed.as_ref().map(|_| Method::Replayed));
     methods
-}
-
-/// How a training is to learn, beside its method.
-#[derive(Clone, Copy, PartialEq)]
-struct Setting {
-    rate: f64,
-    /// It begins where [`Method::StatisticsAndHead`] ends.
-    follows_head: bool,
-}
-
-/// A method at the setting that cross-validation chooses.
-struct Tuned {
-    method: Method,
-    setting: Setting,
-    /// Whether each image is read by the network that has not learnt from it, fold after fold.
-    right: Vec<bool>,
-    /// Trainings of the folds, by which they are kept, and the one on all images once it has been played.
-    numbers: Vec<usize>,
-    all: Vec<Trained>,
-}
-
-/// Tries all settings on the first folds, and the better ones on all others (successive halving, Jamieson and Talwalkar 2016,
-/// arXiv:1502.07943); `before`: methods that have been tuned.
-fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mut Report) -> Result<Tuned, GrowError> {
-    let like = before.iter().find(|tuned| tuned.method == Method::Seeds(TUNED));
-    let mut settings = match (method, like) {
-        (Method::Seeds(_), Some(like)) => vec![like.setting],
-        _ => settings(method, &trainer.order.rates),
-    };
-    let mut all: Vec<(Setting, Trained)> = Vec::new();
-    let hits = |all: &[(Setting, Trained)], setting: &Setting| {
-        let of_it = all.iter().filter(|(other, _)| other == setting);
-        of_it
-            .flat_map(|(_, trained)| &trained.right)
-            .filter(|right| **right)
-            .count()
-    };
-    for folds in [0..FIRST_FOLDS, FIRST_FOLDS..FOLDS] {
-        let pairs = settings
-            .iter()
-            .flat_map(|&setting| folds.clone().map(move |fold| (setting, fold)));
-        let pairs: Vec<(Setting, usize)> = pairs.collect();
-        let trainings = pairs
-            .iter()
-            .map(|&(setting, fold)| training(method, setting, Some(fold), before));
-        let trained = trainer.play(&method.name(), &trainings.collect::<Vec<_>>(), report)?;
-        all.extend(pairs.into_iter().map(|(setting, _)| setting).zip(trained));
-        // Of equals the first, which is the slowest.
-        settings.sort_by_key(|setting| std::cmp::Reverse(hits(&all, setting)));
-        settings.truncate(FINALISTS);
-    }
-    let setting = settings[0];
-    let of_best = || {
-        all.iter()
-            .filter(|(other, _)| *other == setting)
-            .map(|(_, trained)| trained)
-    };
-    Ok(Tuned {
-        method,
-        setting,
-        right: of_best().flat_map(|trained| trained.right.iter().copied()).collect(),
-        numbers: of_best().map(|trained| trained.number).collect(),
-        all: all.into_iter().map(|(_, trained)| trained).collect(),
-    })
-}
-
-/// All settings that are tried of a method.
-fn settings(method: Method, rates: &[f64]) -> Vec<Setting> {
-    let starts: &[bool] = if method.may_follow_head() {
-        &[false, true]
-    } else {
-        &[false]
-    };
-    let rates = &rates[..if method.learns() { rates.len() } else { 1 }];
-    let each = starts
-        .iter()
-        .flat_map(|&follows_head| rates.iter().map(move |&rate| Setting { rate, follows_head }));
-    each.collect()
-}
-
-/// Trainings of a method in all.
-fn trainings_of(method: Method, rates: &[f64]) -> usize {
-    let settings = match method {
-        Method::Seeds(kind) if kind != TUNED => 1,
-        _ => settings(method, rates).len(),
-    };
-    FIRST_FOLDS * settings + (FOLDS - FIRST_FOLDS) * settings.min(FINALISTS) + 1
-}
-
-/// A training on all images but those of `fold`, or on all.
-fn training(method: Method, setting: Setting, fold: Option<usize>, before: &[Tuned]) -> Training {
-    let head = before.iter().find(|tuned| tuned.method == Method::StatisticsAndHead);
-    let numbers = head.filter(|_| setting.follows_head).map(|head| &head.numbers);
-    Training {
-        method,
-        rate: setting.rate,
-        fold,
-        begins: numbers.and_then(|numbers| numbers.get(fold.unwrap_or(FOLDS)).copied()),
-    }
-}
-
-/// Trains every method on all images at its setting.
-fn refit(trainer: &mut Trainer, mut tuned: Vec<Tuned>, report: &mut Report) -> Result<Vec<Outcome>, GrowError> {
-    let mut networks = BTreeMap::new();
-    // What others begin with comes first.
-    for follows in [false, true] {
-        let of_turn: Vec<usize> = (0..tuned.len())
-            .filter(|&place| tuned[place].setting.follows_head == follows)
-            .collect();
-        let trainings = of_turn
-            .iter()
-            .map(|&place| training(tuned[place].method, tuned[place].setting, None, &tuned));
-        let trained = trainer.play("all images", &trainings.collect::<Vec<_>>(), report)?;
-        for (place, mut trained) in of_turn.into_iter().zip(trained) {
-            tuned[place].numbers.push(trained.number);
-            networks.extend(trained.network.take().map(|network| (place, network)));
-            tuned[place].all.push(trained);
-        }
-    }
-    let outcomes = tuned.into_iter().enumerate().map(|(place, tuned)| {
-        let stopped = || GrowError::Stopped(trainer.order.place.clone());
-        Ok(Outcome {
-            method: tuned.method,
-            rate: tuned.setting.rate,
-            follows_head: tuned.setting.follows_head,
-            right: tuned.right,
-            seconds: tuned.all.iter().map(|trained| trained.seconds).sum(),
-            macs: tuned.all.iter().map(|trained| trained.macs).sum(),
-            tried: tuned.all.len(),
-            diverged: tuned.all.iter().filter(|trained| trained.diverged).count(),
-            network: networks.remove(&place).ok_or_else(stopped)?,
-        })
-    });
-    outcomes.collect()
 }
 
 /// The fields of the base, and those that follow from how many images there are, unless they are set.
