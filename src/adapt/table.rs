@@ -107,10 +107,9 @@ pub fn table(
             .map(|outcome| part.map(|part| part.right(&outcome.network)).transpose());
         Ok(tested.collect::<Result<_, _>>()?)
     };
-    let (tested, olds) = (
-        right(test)?,
-        right(old.filter(|_| given.graph.layers.last() == outcomes[0].network.graph.layers.last()))?,
-    );
+    // Old images have no place among other classes.
+    let has_same_head = given.graph.layers.last() == outcomes[0].network.graph.layers.last();
+    let (tested, olds) = (right(test)?, right(old.filter(|_| has_same_head))?);
     let fits = |outcome: &&Outcome| added(outcome) as f64 <= budget * size as f64;
     let kept = outcomes.iter().filter(|outcome| outcome.method.keeps()).filter(fits);
     let Some(best) = kept
