@@ -76,7 +76,12 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         let absent = given.absent.join(", ");
         return Err(GrowError::Refused(format!("the weights have nothing for {absent}")));
     }
-    let (parts, folds) = (Parts::of(&plan, &prepared.loaded.slots)?, Folds::new(&data)?);
+    let is_of_slots = |path: &String| path.starts_with("lifecycle.slots") || path.starts_with("task.slots");
+    let slots = match prepared.loaded.origins.keys().any(is_of_slots) {
+        true => prepared.loaded.slots.clone(),
+        false => plan.slots_after_layers(),
+    };
+    let (parts, folds) = (Parts::of(&plan, &slots)?, Folds::new(&data)?);
     let batch = BATCH.min((folds.least() / 4).max(1));
     let steps = UPDATES.div_ceil((folds.least() / batch).max(1));
     let replayed = order.old.as_ref().map(|old| part_of(old, folds.len())).transpose()?;

@@ -70,8 +70,10 @@ pub struct Adapted {
     pub domain: String,
     /// Name of the row that it is.
     pub written: String,
-    /// Why, in sentences.
+    /// Why, in a sentence.
     pub why: String,
+    /// Rows that are ahead of it by their interval, a sentence each.
+    pub better: Vec<String>,
     /// Smaller additions first, then the copies.
     pub rows: Vec<Row>,
     /// Percent of batches of [`RECOGNISED`] images that are taken for what they are, by statistics alone: new ones, and old ones.
@@ -153,7 +155,7 @@ pub fn table(
         }
     });
     let rows: Vec<Row> = rows.collect();
-    let why = why(&rows, written, &best.method.name(), error);
+    let why = why(&rows[written], &best.method.name(), budget, error);
     let chosen = outcomes.swap_remove(written);
     let mut network = given;
     network.domains.insert(domain.into(), chosen.network);
@@ -167,6 +169,7 @@ pub fn table(
         domain: domain.into(),
         written: rows[written].name.clone(),
         why,
+        better: rows.iter().filter_map(better).collect(),
         rows,
         recognised,
         network,
@@ -177,30 +180,24 @@ fn hits(outcome: &Outcome) -> usize {
     outcome.right.iter().filter(|right| **right).count()
 }
 
-/// The rule, and what is better or cheaper.
-fn why(rows: &[Row], written: usize, best: &str, error: f64) -> String {
-    let row = &rows[written];
-    let rule = match row.name == best {
-        true => "the best of what keeps the given network".into(),
+/// The rule that has chosen a row.
+fn why(written: &Row, best: &str, budget: f64, error: f64) -> String {
+    let Row { name, added_share, .. } = written;
+    let rule = match name == best {
+        true => {
+            format!("the best by cross-validation of all that keep the given network and add no more than {budget}x")
+        }
         false => format!("the smallest addition within {error:.1} points of the best, {best}, by cross-validation"),
     };
-    let mut reasons = vec![format!(
-        "written is `{}`, at {:.2}x of the given network added: {rule}",
-        row.name, row.added_share
-    )];
-    for other in rows {
-        let Some(Bounded { mean, low, high }) = other.written_ahead else {
-            continue;
-        };
-        if high < 0.0 {
-            let price = other.added_share;
-            reasons.push(format!(
-                "`{}` is ahead of it by {:.1} points ({:.1} to {:.1}) for {price:.2}x",
-                other.name, -mean, -high, -low
-            ));
-        }
-    }
-    reasons.join("; ")
+    format!("written is `{name}`, at {added_share:.2}x of the given network added: {rule}")
+}
+
+/// By how much a row is ahead of the written one, if it is.
+fn better(row: &Row) -> Option<String> {
+    let Bounded { mean, low, high } = row.written_ahead.filter(|ahead| ahead.high < 0.0)?;
+    let (name, price) = (&row.name, row.added_share);
+    let by = format!("{:.1} points, 95 % interval {:.1} to {:.1}", -mean, -high, -low);
+    Some(format!("`{name}` is ahead of it by {by}, for {price:.2}x"))
 }
 
 #[cfg(test)]

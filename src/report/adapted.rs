@@ -14,7 +14,9 @@ const DROPPED: [&str; 4] = ["seconds", "MMAC", "rate", "old %"];
 /// The rows, which of them is written, and where.
 pub fn adaptation_text(adapted: &Adapted, place: &Path, width: usize) -> String {
     let table = adaptation_table(&adapted.rows).render_within(width, &DROPPED);
-    let why = wrapped(&capitalised(&adapted.why), width);
+    let reasons = [&adapted.why].into_iter().chain(&adapted.better);
+    let why: Vec<String> = reasons.map(|reason| wrapped(&capitalised(reason), width)).collect();
+    let why = why.join("\n");
     let recognised = adapted.recognised.map_or_else(String::new, |[new, old]| {
         format!("by statistics alone, {new:.0} % of new and {old:.0} % of old batches of {RECOGNISED} images are told apart\n")
     });

@@ -16,6 +16,7 @@ pub fn adaptation_page(adapted: &Adapted) -> String {
     page.head = Some(html! {
         p.name { "adapt" }
         h1 { (capitalised(&adapted.why)) }
+        @for better in &adapted.better { p.note { (better) } }
         @if let Some(row) = written {
             div.tiles {
                 (tile(&row.name, "what learns"))

@@ -220,6 +220,18 @@ impl HostPlan {
         numbered.map(spec).collect()
     }
 
+    /// Slots after layers, not after pools, in the order of execution.
+    pub fn slots_after_layers(&self) -> Vec<SlotId> {
+        let is_layer = |boundary: usize| self.ops[..boundary].last().is_some_and(|op| op.layer.is_some());
+        let mut slots: Vec<_> = self
+            .slots
+            .iter()
+            .filter(|slot| slot.1 <= self.ops.len() && is_layer(slot.1))
+            .collect();
+        slots.sort_by_key(|(_, boundary, _)| *boundary);
+        slots.into_iter().map(|(slot, ..)| *slot).collect()
+    }
+
     /// Faults of the line of ops, for layers of any kind.
     fn problems(&self) -> Vec<HostProblem> {
         let mut messages = Vec::new();
