@@ -61,7 +61,7 @@ EMBEDDING, HIDDEN, LAYERS = 4, 128, 1
 
 def read_safetensors(path):
     """The tensors of a safetensors file by name."""
-    kinds = {"F32": torch.float32, "I64": torch.int64}
+    kinds = {"F32": torch.float32, "I64": torch.int64, "U8": torch.uint8}
     data = bytearray(Path(path).read_bytes())
     (size,) = struct.unpack_from("<Q", data) if len(data) >= 8 else (len(data),)
     if size > len(data) - 8:
