@@ -4,10 +4,11 @@ class Domains(nn.Module):
     def __init__(self):
         super().__init__()
         self.given = Network()
-        self.domains = nn.ModuleDict({name: network() for name, network in DOMAINS.items()})
+        # A name alone may be that of a method.
+        self.domains = nn.ModuleDict({f"of_{name}": network() for name, network in DOMAINS.items()})
 
     def forward(self, x, domain=None):
-        return self.given(x) if domain is None else self.domains[domain](x)
+        return self.given(x) if domain is None else self.domains[f"of_{domain}"](x)
 
     def domain_of(self, x):
         """The domain that a batch is of, `None` for the given one: that to whose statistics of the first batch norm those of the
@@ -24,7 +25,8 @@ class Domains(nn.Module):
             known = norm.running_var + norm.eps
             return (((mean - norm.running_mean) ** 2 + variance) / known - (variance / known + 1e-12).log()).mean().item()
 
-        return min([None, *self.domains], key=lambda name: distance(self.domains[name] if name else self.given))
+        networks = {None: self.given, **{name: self.domains[f"of_{name}"] for name in DOMAINS}}
+        return min(networks, key=lambda name: distance(networks[name]))
 
 
 def load(folder=None):
@@ -34,10 +36,12 @@ def load(folder=None):
     network = Domains()
     network.given.load_state_dict({name: tensor for name, tensor in tensors.items() if "::" not in name})
     shared = {**dict(network.given.named_parameters()), **dict(network.given.named_buffers())}
-    for domain, module in network.domains.items():
-        prefix = f"{domain}::"
+    for domain in DOMAINS:
+        module, prefix = network.domains[f"of_{domain}"], f"{domain}::"
         own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-        module.load_state_dict(own, strict=False)
+        foreign = module.load_state_dict(own, strict=False).unexpected_keys
+        if foreign:
+            raise ValueError(f"the domain {domain} has no {', '.join(foreign)}")
         for name in module.state_dict().keys() - own.keys():
             holder, _, attribute = name.rpartition(".")
             setattr(module.get_submodule(holder), attribute, shared[name])
@@ -92,8 +96,10 @@ def main(folder, arguments):
     if arguments[:1] == ["--certificate"]:
         return certify(folder, arguments[1:])
     card, network = json.loads((folder / "card.json").read_text(encoding="utf-8")), load(folder)
-    if arguments and arguments[0] in DOMAINS:
+    if len(arguments) == 3:
         domain, *arguments = arguments
+        if domain not in DOMAINS:
+            sys.exit(f"there is no domain {domain}; there are: {', '.join(DOMAINS)}")
         check(card["domains"][domain], lambda x: network(x, domain=domain), arguments)
     else:
         check(card, network, arguments)

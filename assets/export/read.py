@@ -11,6 +11,8 @@ def read_safetensors(path):
             first, last = entry["data_offsets"]
             if not 0 <= first <= last <= len(data) - first_byte:
                 raise ValueError(f"{path} is cut off: it has not all of {name}")
+            if entry["dtype"] not in kinds:
+                raise ValueError(f"{path}: {name} is {entry['dtype']}; expected {', '.join(kinds)}")
             flat = torch.frombuffer(data[first_byte + first : first_byte + last], dtype=kinds[entry["dtype"]])
             tensors[name] = flat.reshape(entry["shape"])
     return tensors

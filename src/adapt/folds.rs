@@ -1,6 +1,5 @@
 //! The images that are adapted to, dealt out into folds: each is judged by networks that have not learnt from it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::data::{DataError, DataSet, Part, TaskData};
@@ -35,13 +34,12 @@ impl Folds {
                 "{found} images to learn from; at least {least} are needed"
             )));
         }
-        let mut dealt: BTreeMap<i64, usize> = BTreeMap::new();
-        let mut deal = |label: &i64| {
-            let count = dealt.entry(*label).or_default();
-            *count += 1;
-            (*count - 1) % FOLDS
-        };
-        let fold_of = all.labels.iter().map(&mut deal).collect();
+        let mut by_class: Vec<usize> = (0..all.len()).collect();
+        by_class.sort_by_key(|&place| all.labels[place]);
+        let mut fold_of = vec![0; all.len()];
+        for (turn, place) in by_class.into_iter().enumerate() {
+            fold_of[place] = turn % FOLDS;
+        }
         let whole = DataSet {
             train: Arc::new(all),
             val: Part::default(),
@@ -102,12 +100,16 @@ impl Folds {
     }
 }
 
-/// The first `count` images of a part.
+/// `count` images of a part, at even distances: files often have them class by class.
 ///
 /// # Errors
 /// Images that cannot be read.
-pub fn first(part: &Part, count: usize) -> Result<Part, DataError> {
-    chosen(part, &(0..count.min(part.len())).collect::<Vec<_>>())
+pub fn spread(part: &Part, count: usize) -> Result<Part, DataError> {
+    let count = count.min(part.len());
+    chosen(
+        part,
+        &(0..count).map(|index| index * part.len() / count).collect::<Vec<_>>(),
+    )
 }
 
 fn chosen(part: &Part, places: &[usize]) -> Result<Part, DataError> {

@@ -22,7 +22,7 @@ use crate::eval::{PlayEvent, Report};
 use crate::grow::{Base, GrowError, Ordered, Variant, open_place, ordered};
 use crate::keep::TestPart;
 use crate::network::{DataCard, GivenWeights, GrownNetwork, Measures};
-use folds::{Folds, first};
+use folds::{Folds, spread};
 use methods::{Method, Parts, SEEDS, TUNED};
 use play::Trainer;
 use table::table;
@@ -72,10 +72,13 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     let plan = order.names.hosts.of(&task.host, folder)?.plan(task.classes);
     let name = order.given.display().to_string();
     let given = GivenWeights::read(&name, None, &plan)?;
-    if !given.has_body(&plan) {
+    if !given.has_body(&plan) || (!given.absent.is_empty() && given.other_classes.is_none()) {
         let absent = given.absent.join(", ");
-        return Err(GrowError::Refused(format!("the weights have nothing for {absent}")));
+        return Err(GrowError::Refused(format!(
+            "the weights have nothing for {absent}: only a whole network is adapted"
+        )));
     }
+    let has_head = given.absent.is_empty() && is_of_same;
     let is_of_slots = |path: &String| path.starts_with("lifecycle.slots") || path.starts_with("task.slots");
     let slots = match prepared.loaded.origins.keys().any(is_of_slots) {
         true => prepared.loaded.slots.clone(),
@@ -84,7 +87,12 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     let (parts, folds) = (Parts::of(&plan, &slots)?, Folds::new(&data)?);
     let batch = BATCH.min((folds.least() / 4).max(1));
     let steps = UPDATES.div_ceil((folds.least() / batch).max(1));
-    let replayed = order.old.as_ref().map(|old| part_of(old, folds.len())).transpose()?;
+    if let Some(old) = &order.old {
+        old.check_host(plan.topology(), plan.input())?;
+    }
+    // Other answers would be learnt from otherwise.
+    let of_same = order.old.as_ref().filter(|_| has_head);
+    let replayed = of_same.map(|old| part_of(old, folds.len(), task.classes)).transpose()?;
     let mut trainer = Trainer {
         base: Base {
             sets: with_batches(&order.base, batch),
@@ -107,7 +115,7 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     for note in data.notes() {
         report(PlayEvent::Note(note));
     }
-    let methods = methods(&trainer, given.absent.is_empty() && is_of_same);
+    let methods = methods(&trainer, has_head);
     trainer.planned = methods.iter().map(|method| trainings_of(*method, &order.rates)).sum();
     let mut tuned: Vec<Tuned> = Vec::new();
     for method in methods {
@@ -124,7 +132,8 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         Some(kept) => kept,
         None => given_network(&prepared, order, &given, &outcomes[0].network)?,
     };
-    let old = order.old.as_ref().map(TestPart::of).transpose()?.flatten();
+    let old = order.old.as_ref().filter(|_| has_head);
+    let old = old.map(TestPart::of).transpose()?.flatten();
     let wanted = (order.domain.as_str(), order.budget);
     table(wanted, given, outcomes, TestPart::of(&data)?.as_ref(), old.as_ref())
 }
@@ -154,9 +163,12 @@ fn with_batches(base: &Base, batch: usize) -> Vec<(&'static str, String)> {
 }
 
 /// As many old images as there are new ones.
-fn part_of(old: &TaskData, count: usize) -> Result<Part, GrowError> {
+fn part_of(old: &TaskData, count: usize, classes: i64) -> Result<Part, GrowError> {
     match old {
-        TaskData::Images(set) => Ok(first(&set.train, count)?),
+        TaskData::Images(set) if set.train.labels.iter().any(|&label| label >= classes) => Err(GrowError::Refused(
+            format!("--old: images of more than the {classes} classes that the network tells apart"),
+        )),
+        TaskData::Images(set) => Ok(spread(&set.train, count)?),
         TaskData::Tokens(_) => Err(GrowError::Refused("--old: texts; images are needed".into())),
     }
 }
@@ -201,7 +213,11 @@ fn given_network(
 
 /// How pixels are read, of a given network that does not say what it has learnt from.
 fn card_like(like: &GrownNetwork) -> DataCard {
+    let unknown = || "unknown".to_owned();
     DataCard {
+        task: unknown(),
+        name: unknown(),
+        hash: unknown(),
         classes: Vec::new(),
         validation: None,
         test: None,

@@ -59,6 +59,9 @@ impl Trainer<'_> {
     /// # Errors
     /// The first failure; that it was stopped.
     pub fn play(&mut self, name: &str, trainings: &[Training], report: &mut Report) -> Result<Vec<Trained>, GrowError> {
+        if trainings.is_empty() {
+            return Ok(Vec::new());
+        }
         let first = self.ordered;
         self.ordered += trainings.len();
         report(PlayEvent::Begins {
@@ -111,7 +114,12 @@ impl Trainer<'_> {
         if let Some(trained) = Trained::read(order, number) {
             return Ok(trained);
         }
-        let mut variant = self.parts.variant(method, rate, self.steps);
+        // As many updates for all: with old images a pass is twice as long.
+        let steps = match method {
+            Method::Replayed => self.steps.div_ceil(2),
+            _ => self.steps,
+        };
+        let mut variant = self.parts.variant(method, rate, steps);
         if let Some(begins) = training.begins {
             let [_, path] = played_files(&order.place, begins);
             let path = ron_text(&path.display().to_string());
@@ -123,17 +131,18 @@ impl Trainer<'_> {
         let step = |_: &mut _| _ = sender.send(Said::Step);
         let played = self.base.play(&prepared, &variant, &data, step)?;
         let played = played.ok_or_else(|| GrowError::Stopped(order.place.clone()))?;
-        let network = played.network.ok_or_else(|| {
+        let mut network = played.network.ok_or_else(|| {
             let name = method.name();
             GrowError::Refused(format!("a training of `{name}` at rate {rate} came to no network"))
         })?;
+        // That of images that it has learnt from, or of a fold.
+        (network.measures.validation, network.data.validation) = (None, None);
         let judges = fold.map(|fold| self.folds.judges(fold)).transpose()?.flatten();
         let right = judges.map(|judges| judges.right(&network)).transpose()?;
         let is_needed = fold.is_none() || method == Method::StatisticsAndHead;
         let trained = Trained {
             number,
             right: right.unwrap_or_default(),
-            diverged: played.diverged > 0,
             macs: played.effort.macs,
             seconds: played.effort.seconds,
             has_network: is_needed,
@@ -151,8 +160,6 @@ pub struct Trained {
     pub number: usize,
     /// Whether each image of its fold is read rightly.
     pub right: Vec<bool>,
-    /// The governor put an earlier state back.
-    pub diverged: bool,
     /// Multiply-accumulates of it.
     pub macs: u64,
     /// Wall time.

@@ -20,7 +20,6 @@ pub struct Outcome {
     /// The network of all images.
     pub network: GrownNetwork,
     pub tried: usize,
-    pub diverged: usize,
     pub seconds: f64,
     pub macs: u64,
 }
@@ -55,8 +54,6 @@ pub struct Row {
     pub head_first: bool,
     /// Trainings, those at other rates among them.
     pub tried: usize,
-    /// Those that diverged and were rolled back.
-    pub diverged: usize,
     /// Wall time of the trainings.
     pub seconds: f64,
     /// Multiply-accumulates of the trainings, in billions.
@@ -109,9 +106,7 @@ pub fn table(
             .map(|outcome| part.map(|part| part.right(&outcome.network)).transpose());
         Ok(tested.collect::<Result<_, _>>()?)
     };
-    // Old images have no place among other classes.
-    let has_same_head = given.graph.layers.last() == outcomes[0].network.graph.layers.last();
-    let (tested, olds) = (right(test)?, right(old.filter(|_| has_same_head))?);
+    let (tested, olds) = (right(test)?, right(old)?);
     let fits = |outcome: &&Outcome| added(outcome) as f64 <= budget * size as f64;
     let kept = outcomes.iter().filter(|outcome| outcome.method.keeps()).filter(fits);
     let Some(best) = kept
@@ -149,7 +144,6 @@ pub fn table(
             rate: outcome.rate,
             head_first: outcome.follows_head,
             tried: outcome.tried,
-            diverged: outcome.diverged,
             seconds: outcome.seconds,
             gmacs: outcome.macs as f64 / 1e9,
         }

@@ -59,7 +59,6 @@ pub fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mu
             .map(|&(setting, fold)| training(method, setting, Some(fold), before));
         let trained = trainer.play(&method.name(), &trainings.collect::<Vec<_>>(), report)?;
         all.extend(pairs.into_iter().map(|(setting, _)| setting).zip(trained));
-        // Of equals the first, which is the slowest.
         settings.sort_by_key(|setting| Reverse(hits(&all, setting)));
         settings.truncate(FINALISTS);
     }
@@ -141,7 +140,6 @@ pub fn refit(trainer: &mut Trainer, mut tuned: Vec<Tuned>, report: &mut Report) 
             seconds: tuned.all.iter().map(|trained| trained.seconds).sum(),
             macs: tuned.all.iter().map(|trained| trained.macs).sum(),
             tried: tuned.all.len(),
-            diverged: tuned.all.iter().filter(|trained| trained.diverged).count(),
             network: networks.remove(&place).ok_or_else(stopped)?,
         })
     });

@@ -46,18 +46,23 @@ fn order<'a>(options: &AdaptOptions, context: &'a Context, stop: &'a StopSignal)
         // What the files bring for tests is the test part; all other images are learnt from, and judged by folds.
         ("task.split", "(seed: 0, val_permille: 200, test_permille: 0)".into()),
         ("task.augment", "None".into()),
+        // It would judge by the images of a fold.
+        ("governor.enabled", "false".into()),
     ];
     let base = base(("adapt", sets), network, Some(&given), context, stop)?;
     let named = || domain_name(network.data.as_deref().or(network.scenario.as_deref())?);
     let domain = options.domain.clone().or_else(named).unwrap_or_else(|| "new".into());
+    let mut rates = match network.rates[..] {
+        [] => RATES.to_vec(),
+        _ => network.rates.clone(),
+    };
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
     Ok(Order {
         base,
         names: context.names,
         given: given.path.into(),
-        rates: match network.rates[..] {
-            [] => RATES.to_vec(),
-            _ => network.rates.clone(),
-        },
+        rates,
         budget: options.budget,
         old: network.old.as_deref().map(|path| old_data(path, context)).transpose()?,
         domain,

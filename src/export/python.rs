@@ -80,7 +80,7 @@ pub(super) fn network_py(network: &GrownNetwork, names: &Names) -> String {
     let mut class = class_of("Network", network, names);
     let mut known = String::new();
     for (domain, network) in &network.domains {
-        let name = class_name(domain);
+        let name = format!("Domain_{domain}");
         _ = write!(class, "\n\n{}", class_of(&name, network, &Names::of(&network.graph)));
         _ = writeln!(known, "    {domain:?}: {name},");
     }
@@ -160,15 +160,6 @@ fn images(network: &GrownNetwork) -> String {
         data.offset,
         network.graph.side
     )
-}
-
-/// The class of a domain.
-fn class_name(domain: &str) -> String {
-    let words = domain.split('_').map(|word| {
-        let (first, rest) = word.split_at(usize::from(!word.is_empty()));
-        first.to_ascii_uppercase() + rest
-    });
-    words.collect::<String>() + "Domain"
 }
 
 /// The class `name`.

@@ -9,7 +9,7 @@ use crate::adapt::{Adapted, RECOGNISED, Row};
 use crate::grow::Bounded;
 
 /// Columns that a narrow terminal does without, first to last.
-const DROPPED: [&str; 4] = ["seconds", "MMAC", "rate", "old %"];
+const DROPPED: [&str; 4] = ["seconds", "MMAC", "95 %", "rate"];
 
 /// The rows, which of them is written, and where.
 pub fn adaptation_text(adapted: &Adapted, place: &Path, width: usize) -> String {

@@ -31,7 +31,6 @@ fn adapted(budget: f64) -> Result<Adapted, GrowError> {
             right: (0..100).map(|image| image < right).collect(),
             network,
             tried: 1,
-            diverged: 0,
             seconds: 0.0,
             macs: 0,
         }

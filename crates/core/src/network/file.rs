@@ -151,6 +151,9 @@ impl GrownNetwork {
             )));
         }
         let description: Description = serde_json::from_str(description).map_err(|error| not_one(&error))?;
+        if let Some(name) = description.domains.keys().find(|name| !Self::is_domain_name(name)) {
+            return Err(not_one(&format!("a domain cannot be called {name:?}")));
+        }
         Ok(Ok(description.with(parameters)))
     }
 }

@@ -202,16 +202,21 @@ impl GrownNetwork {
     /// # Errors
     /// A name that is taken, or is none of a Python variable.
     pub fn check_domain(known: Option<&Self>, name: &str) -> Result<(), NetworkError> {
-        let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-        let is_name = name.bytes().all(is_word) && name.bytes().next().is_some_and(|first| first.is_ascii_lowercase());
         let is_taken = known.is_some_and(|network| network.domains.contains_key(name));
-        let why = match (is_name, is_taken) {
-            (false, _) => "valid: a small letter, then small letters, digits and _",
+        let why = match (Self::is_domain_name(name), is_taken) {
+            (false, _) => "valid: a small letter, then up to 99 small letters, digits and _",
             (true, true) => "the network has one of this name; give another",
             (true, false) => return Ok(()),
         };
         let name = name.into();
         Err(NetworkError::Domain { name, why })
+    }
+
+    /// Whether a domain may be called so, in files and in Python.
+    pub(super) fn is_domain_name(name: &str) -> bool {
+        let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let is_first = |first: u8| first.is_ascii_lowercase();
+        name.len() <= 100 && name.bytes().all(is_word) && name.bytes().next().is_some_and(is_first)
     }
 
     /// The domain that a batch of images is of, `None` for the given one: that to whose statistics of the first batch norm those of

@@ -54,6 +54,9 @@ impl GroupNormLayer {
         if self.weight.size1()? < FEW_CHANNELS {
             return self.over_whole_sample(x);
         }
+        if !x.requires_grad() && self.weight.requires_grad() {
+            return self.forward_on_input(x);
+        }
         x.f_group_norm(self.groups, Some(&self.weight), Some(&self.bias), NORM_EPS, true)
     }
 
