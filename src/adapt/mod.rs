@@ -79,8 +79,8 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         )));
     }
     let has_head = given.absent.is_empty() && is_of_same;
-    let is_of_slots = |path: &String| path.starts_with("lifecycle.slots") || path.starts_with("task.slots");
-    let slots = match prepared.loaded.origins.keys().any(is_of_slots) {
+    let origins = &prepared.loaded.origins;
+    let slots = match origins.keys().any(|path| path.starts_with("lifecycle.slots")) {
         true => prepared.loaded.slots.clone(),
         false => plan.slots_after_layers(),
     };
