@@ -33,7 +33,7 @@ fn has_faults(experiment: Res<Experiment>) -> bool {
 }
 
 /// Batches of a scenario without faults call nothing.
-fn arm_faults(mut hooks: ResMut<BatchHooks>) {
+pub(crate) fn arm_faults(mut hooks: ResMut<BatchHooks>) {
     hooks.add_first(BatchPoint::Backward, inject_faults);
 }
 
