@@ -17,11 +17,10 @@ pub struct Folds {
 }
 
 impl Folds {
-    /// Deals the training and the validation part out, class by class in turn; `more` images are learnt from in every fold and
-    /// never judged.
+    /// Deals the training and the validation part out in turn, sorted by class.
     ///
     /// # Errors
-    /// Texts; fewer images than folds; images that cannot be read.
+    /// Texts; fewer than two images a fold; images that cannot be read.
     pub fn new(data: &TaskData) -> Result<Self, GrowError> {
         let TaskData::Images(set) = data else {
             return Err(GrowError::Refused("only networks that read images are adapted".into()));

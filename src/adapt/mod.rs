@@ -30,7 +30,7 @@ use tuning::{Tuned, refit, trainings_of, tune};
 
 /// Updates of a training, by which its passes over the data are chosen.
 const UPDATES: usize = 200;
-/// Samples of a batch, of few images an eighth.
+/// Samples of a batch; a quarter of the images of a fold's network if that is less.
 const BATCH: usize = 40;
 /// Learning rates that are tried for every row.
 pub const RATES: [f64; 3] = [0.02, 0.06, 0.2];
