@@ -10,7 +10,7 @@ import pytest
 
 import simic_engine as se
 from simic_engine._values import integers, written
-from simic_engine.grow import _write_data
+from simic_engine.grow import _data
 
 WHOLE = [[0, 2, 1], [np.int8(0), 2, np.uint16(1)], np.array([0, 2, 1], object), np.array([0, 2, 1], "u8"), np.array([0, 2, 1], ">i2")]
 
@@ -74,7 +74,7 @@ def test_the_order_of_an_array_in_memory_does_not_matter(kind: str, tmp_path: Pa
     for name, (ordered, of) in orders.items():
         assert not ordered.flags.c_contiguous
         (tmp_path / name).mkdir()
-        with np.load(_write_data(tmp_path / name, ordered, of, None)) as data:
+        with np.load(_data(tmp_path / name / "data.npz", ordered, of, None)) as data:
             assert data["x_train"].flags.c_contiguous and (data["x_train"] == images).all()
             assert (data["y_train"] == labels).all()
 
