@@ -11,17 +11,15 @@ class Domains(nn.Module):
         return self.given(x) if domain is None else self.domains[f"of_{domain}"](x)
 
     def domain_of(self, x):
-        """The domain that a batch is of, `None` for the given one: that to whose statistics of the first batch norm those of the
-        batch are nearest, by the divergence (Kullback and Leibler 1951) of normal distributions, mean over the channels."""
-        seen, norms = [], [module for module in self.given.modules() if isinstance(module, nn.BatchNorm2d)]
-        if not norms:
-            raise ValueError("the network has no batch norm, whose statistics could tell domains")
-        with norms[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0])), torch.inference_mode():
-            self.given(x)
-        mean, variance = seen[0].mean((0, 2, 3)), seen[0].var((0, 2, 3), unbiased=False)
-
+        """The domain that a batch is of, `None` for the given one: that whose first batch norm expects statistics nearest to those that
+        the batch has there, by the divergence (Kullback and Leibler 1951) of normal distributions, mean over the channels."""
         def distance(network):
-            norm = next(module for module in network.modules() if isinstance(module, nn.BatchNorm2d))
+            seen, norm = [], next((module for module in network.modules() if isinstance(module, nn.BatchNorm2d)), None)
+            if norm is None:
+                raise ValueError("the network has no batch norm, whose statistics could tell domains")
+            with norm.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0])), torch.inference_mode():
+                network(x)
+            mean, variance = seen[0].mean((0, 2, 3)), seen[0].var((0, 2, 3), unbiased=False)
             known = norm.running_var + norm.eps
             return (((mean - norm.running_mean) ** 2 + variance) / known - (variance / known + 1e-12).log()).mean().item()
 

@@ -148,7 +148,7 @@ def adapt(
     host: str | None = None,
     normalise: Normalisation | None = None,
     domain: str | None = None,
-    budget: str = "1x",
+    budget: str = "0.8x",
     old: Labelled | Place | None = None,
     rates: Sequence[float] = (),
     test: Labelled | None = None,

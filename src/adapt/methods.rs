@@ -1,16 +1,17 @@
 //! Ways to make a network read other data, as fields of a scenario.
 
+use std::collections::BTreeMap;
+
 use crate::grow::Variant;
 use crate::growth::SlotId;
 use crate::host::{HostError, HostPlan};
 use crate::random::{Domain, RunRng};
 use crate::scenario::{InitialSeed, InitialTopology, STATISTICS, ron_text, stands_for};
+use crate::seed::BlueprintRegistry;
 use crate::torch::Backend;
 
-/// The kinds of seeds that are tried, in every slot, by rising size.
-pub const SEEDS: [&str; 5] = ["conv_rank2", "conv_rank4", "conv_quarter", "conv_half", "conv_full"];
-/// The kind at which the learning rate of all of them is chosen.
-pub const TUNED: &str = "conv_quarter";
+/// The kinds of seeds, one of which grows in a slot.
+const SEEDS: [&str; 5] = ["conv_rank2", "conv_rank4", "conv_quarter", "conv_half", "conv_full"];
 /// Weight decay and momentum of every row.
 const RULE: &str = "momentum: 0.9, weight_decay: 5e-4";
 
@@ -27,8 +28,8 @@ pub enum Method {
     StatisticsAndHead,
     /// Statistics, factors and offsets of all norms, and the last layer.
     Norms,
-    /// The same, and a seed of this kind in every slot.
-    Seeds(&'static str),
+    /// The same, the first layer, before which there is no slot, and seeds in slots.
+    Seeds(Width),
     /// All weights of a copy, whose statistics stay.
     CopyKept,
     /// All of a copy.
@@ -37,19 +38,40 @@ pub enum Method {
     Replayed,
 }
 
+/// How large the seeds of a row are together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Width {
+    Narrow,
+    Middle,
+    Wide,
+}
+
+impl Width {
+    /// The most that a row adds with them, in budgets.
+    const fn share(self) -> f64 {
+        match self {
+            Self::Narrow => 0.25,
+            Self::Middle => 0.5,
+            Self::Wide => 1.0,
+        }
+    }
+}
+
 impl Method {
     /// As tables call it.
-    pub fn name(self) -> String {
+    pub const fn name(self) -> &'static str {
         match self {
-            Self::Given => "as given".into(),
-            Self::Statistics => "statistics".into(),
-            Self::Head => "head".into(),
-            Self::StatisticsAndHead => "statistics, head".into(),
-            Self::Norms => "norms, head".into(),
-            Self::Seeds(blueprint) => format!("norms, head, {blueprint}"),
-            Self::CopyKept => "fine-tuned, statistics kept".into(),
-            Self::Copy => "fine-tuned".into(),
-            Self::Replayed => "fine-tuned, old replayed".into(),
+            Self::Given => "as given",
+            Self::Statistics => "statistics",
+            Self::Head => "head",
+            Self::StatisticsAndHead => "statistics, head",
+            Self::Norms => "norms, head",
+            Self::Seeds(Width::Narrow) => "narrow seeds",
+            Self::Seeds(Width::Middle) => "seeds",
+            Self::Seeds(Width::Wide) => "wide seeds",
+            Self::CopyKept => "fine-tuned, statistics kept",
+            Self::Copy => "fine-tuned",
+            Self::Replayed => "fine-tuned, old replayed",
         }
     }
 
@@ -73,7 +95,7 @@ impl Method {
     }
 }
 
-/// Names of the given network's tensors, by what they are, and the slots for seeds.
+/// Names of the given network's tensors, by what they are, and the seeds.
 pub struct Parts {
     /// All layers but the last.
     inner: Vec<String>,
@@ -81,17 +103,33 @@ pub struct Parts {
     head: Vec<String>,
     /// Factors and offsets of norms.
     norms: Vec<String>,
-    /// All other weights.
+    /// Other weights of the first layer.
+    first: Vec<String>,
+    /// Those of all others.
     body: Vec<String>,
     slots: Vec<SlotId>,
+    /// Seeds of each width that has others than a smaller one.
+    seeds: BTreeMap<Width, Vec<InitialSeed>>,
+    /// Values of the last layer.
+    pub head_size: u64,
+}
+
+/// What seeds are chosen from and for.
+pub struct Room<'a> {
+    /// Where they may grow, in the order of execution.
+    pub slots: &'a [SlotId],
+    /// All kinds.
+    pub blueprints: &'a BlueprintRegistry,
+    /// The most that a row may add, in values.
+    pub budget: f64,
 }
 
 impl Parts {
-    /// Those of the host that `plan` is of, with these slots.
+    /// Those of the host that `plan` is of, with seeds in this room.
     ///
     /// # Errors
     /// The host cannot be built.
-    pub fn of(plan: &HostPlan, slots: &[SlotId]) -> Result<Self, HostError> {
+    pub fn of(plan: &HostPlan, room: &Room) -> Result<Self, HostError> {
         let host = plan.build(&mut RunRng::new(0, Domain::HostInit, &[]), Backend::CPU)?;
         let mut inner = plan.outline().layers;
         let last = inner.pop().unwrap_or_default();
@@ -99,25 +137,46 @@ impl Parts {
             inner,
             head: Vec::new(),
             norms: Vec::new(),
+            first: Vec::new(),
             body: Vec::new(),
-            slots: slots.to_vec(),
+            slots: room.slots.to_vec(),
+            seeds: BTreeMap::new(),
+            head_size: 0,
         };
+        let mut body_size = 0;
         for param in host.params().trainable() {
-            let name = &param.name;
+            let (name, size) = (&param.name, param.tensor.numel() as u64);
             let list = match param.tensor.dim() {
-                _ if stands_for(&last, name) => &mut parts.head,
+                _ if stands_for(&last, name) => {
+                    parts.head_size += size;
+                    &mut parts.head
+                }
                 // A bias of a convolution does what the offset of its norm does.
                 1 if !name.ends_with("conv.bias") => &mut parts.norms,
-                _ => &mut parts.body,
+                _ if parts.inner.first().is_some_and(|first| stands_for(first, name)) => &mut parts.first,
+                _ => {
+                    body_size += size;
+                    &mut parts.body
+                }
             };
             list.push(name.clone());
+        }
+        let all = host.params().all();
+        let own = all.map(|param| param.tensor.numel() as u64).sum::<u64>() - body_size;
+        for width in [Width::Narrow, Width::Middle, Width::Wide] {
+            let seeds = room.seeds(plan, (width.share() * room.budget) as u64, own);
+            if !seeds.is_empty() && !parts.seeds.values().any(|others| *others == seeds) {
+                parts.seeds.insert(width, seeds);
+            }
         }
         Ok(parts)
     }
 
-    /// Whether seeds can grow in it.
-    pub fn has_slots(&self) -> bool {
-        !self.slots.is_empty()
+    /// Widths of rows, the one whose setting all have first.
+    pub fn widths(&self) -> Vec<Width> {
+        let mut widths: Vec<Width> = self.seeds.keys().copied().collect();
+        widths.sort_by_key(|width| *width != Width::Middle);
+        widths
     }
 
     /// Fields of a training by `method` at `rate`, of `steps` passes over the data.
@@ -126,9 +185,10 @@ impl Parts {
         let freeze = match method {
             Method::Given => Some(vec!["all".into()]),
             Method::Head => Some(self.inner.clone()),
-            Method::Statistics => all_of(&[&self.body, &self.norms, &self.head]),
-            Method::StatisticsAndHead => all_of(&[&self.body, &self.norms]),
-            Method::Norms | Method::Seeds(_) => Some(self.body.clone()),
+            Method::Statistics => all_of(&[&self.first, &self.body, &self.norms, &self.head]),
+            Method::StatisticsAndHead => all_of(&[&self.first, &self.body, &self.norms]),
+            Method::Norms => all_of(&[&self.first, &self.body]),
+            Method::Seeds(_) => Some(self.body.clone()),
             Method::CopyKept => Some(vec![STATISTICS.into()]),
             Method::Copy | Method::Replayed => None,
         };
@@ -151,13 +211,10 @@ impl Parts {
             ("run.max_steps", steps.to_string()),
             ("lifecycle.slots", ron_text(&self.slots)),
         ];
-        if let Method::Seeds(blueprint) = method {
-            let seeds = self.slots.iter().map(|&slot| InitialSeed {
-                slot,
-                blueprint: blueprint.into(),
-                style: None,
-            });
-            sets.push(("initial_topology", ron_text(&InitialTopology::Seeds(seeds.collect()))));
+        if let Method::Seeds(width) = method
+            && let Some(seeds) = self.seeds.get(&width)
+        {
+            sets.push(("initial_topology", ron_text(&InitialTopology::Seeds(seeds.clone()))));
             sets.push(("lifecycle.max_seeds", self.slots.len().to_string()));
         }
         Variant {
@@ -166,6 +223,56 @@ impl Parts {
             ..Variant::default()
         }
     }
+}
+
+impl Room<'_> {
+    /// Seeds that add no more than `most` values with the `own` ones of norms and head.
+    fn seeds(&self, plan: &HostPlan, most: u64, own: u64) -> Vec<InitialSeed> {
+        let injections = plan.injection_specs();
+        let channels = |slot: SlotId| Some(injections.iter().find(|found| found.slot == slot)?.channels);
+        let slots = self.slots.iter().filter_map(|&slot| Some((slot, channels(slot)?)));
+        let kinds = |dim: i64| {
+            let kinds = self.blueprints.on_request().filter(|kind| SEEDS.contains(&kind.id()));
+            let mut kinds: Vec<(u64, &str)> = kinds.map(|kind| (kind.param_count(dim), kind.id())).collect();
+            kinds.sort_unstable();
+            kinds
+        };
+        let (slots, kinds): (Vec<SlotId>, Vec<_>) = slots.map(|(slot, dim)| (slot, kinds(dim))).unzip();
+        let sizes: Vec<Vec<u64>> = kinds
+            .iter()
+            .map(|kinds| kinds.iter().map(|(size, _)| *size).collect())
+            .collect();
+        let chosen = fill(&sizes, most.saturating_sub(own));
+        let seeds = chosen
+            .into_iter()
+            .zip(kinds)
+            .zip(slots)
+            .map(|((kind, kinds), slot)| InitialSeed {
+                slot,
+                blueprint: kinds[kind].1.into(),
+                style: None,
+            });
+        seeds.collect()
+    }
+}
+
+/// The place of a size for as many slots from the first as have room for their smallest; then the first are widened first, since what
+/// they change reaches all others. `sizes`: of each slot, rising.
+fn fill(sizes: &[Vec<u64>], mut room: u64) -> Vec<usize> {
+    let mut chosen = Vec::new();
+    for sizes in sizes {
+        let Some(least) = sizes.first().filter(|size| **size <= room) else {
+            break;
+        };
+        room -= least;
+        chosen.push(0);
+    }
+    for (place, sizes) in chosen.iter_mut().zip(sizes) {
+        room += sizes[0];
+        *place = sizes.iter().rposition(|size| *size <= room).unwrap_or(0);
+        room -= sizes[*place];
+    }
+    chosen
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::grow::{Base, GrowError, Ordered, Variant, open_place, ordered};
 use crate::keep::TestPart;
 use crate::network::{DataCard, GivenWeights, GrownNetwork, Measures};
 use folds::{Folds, spread};
-use methods::{Method, Parts, SEEDS, TUNED};
+use methods::{Method, Parts, Room};
 use play::Trainer;
 use table::table;
 use tuning::{Tuned, refit, trainings_of, tune};
@@ -84,7 +84,22 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         true => prepared.loaded.slots.clone(),
         false => plan.slots_after_layers(),
     };
-    let (parts, folds) = (Parts::of(&plan, &slots)?, Folds::new(&data)?);
+    let old_classes = given.other_classes.map_or(task.classes, |classes| classes as i64);
+    let old_plan = order.names.hosts.of(&task.host, folder)?.plan(old_classes);
+    let size = old_plan.outline().parameters as f64;
+    let room = Room {
+        slots: &slots,
+        blueprints: &order.names.blueprints,
+        budget: order.budget * size,
+    };
+    let (parts, folds) = (Parts::of(&plan, &room)?, Folds::new(&data)?);
+    let least = parts.head_size as f64 / size;
+    if !has_head && least > order.budget {
+        let budget = order.budget;
+        return Err(GrowError::Refused(format!(
+            "nothing fits into a budget of {budget}x: a head for these classes adds {least:.2}x"
+        )));
+    }
     let batch = BATCH.min((folds.least() / 4).max(1));
     let steps = UPDATES.div_ceil((folds.least() / batch).max(1));
     if let Some(old) = &order.old {
@@ -116,7 +131,7 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         report(PlayEvent::Note(note));
     }
     let methods = methods(&trainer, has_head);
-    trainer.planned = methods.iter().map(|method| trainings_of(*method, &order.rates)).sum();
+    trainer.planned = trainings_of(&methods, &order.rates);
     let mut tuned: Vec<Tuned> = Vec::new();
     for method in methods {
         let found = tune(&mut trainer, method, &tuned, report)?;
@@ -144,10 +159,7 @@ fn methods(trainer: &Trainer, has_head: bool) -> Vec<Method> {
     if has_head {
         methods.extend([Method::Given, Method::Statistics]);
     }
-    if trainer.parts.has_slots() {
-        methods.push(Method::Seeds(TUNED));
-        methods.extend(SEEDS.into_iter().filter(|kind| *kind != TUNED).map(Method::Seeds));
-    }
+    methods.extend(trainer.parts.widths().into_iter().map(Method::Seeds));
     methods.extend([Method::CopyKept, Method::Copy]);
     methods.extend(trainer.replayed.as_ref().map(|_| Method::Replayed));
     methods
@@ -176,7 +188,11 @@ fn part_of(old: &TaskData, count: usize, classes: i64) -> Result<Part, GrowError
 /// All that the trainings follow from, by name.
 fn what_was_ordered(order: &Order, prepared: &Prepared, data: &TaskData, given: &GivenWeights) -> Ordered {
     let old = order.old.as_ref().map_or("none", TaskData::hash);
-    let own = [("--rates", format!("{:?}", order.rates)), ("--old (hash)", old.into())];
+    let own = [
+        ("--rates", format!("{:?}", order.rates)),
+        ("--budget", format!("{}x", order.budget)),
+        ("--old (hash)", old.into()),
+    ];
     ordered(prepared, data, given.tensors.iter(), &own)
 }
 

@@ -1,5 +1,7 @@
 //! What the rows of an adaptation came to, which of them is the result, and why.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use super::methods::Method;
@@ -107,12 +109,16 @@ pub fn table(
         Ok(tested.collect::<Result<_, _>>()?)
     };
     let (tested, olds) = (right(test)?, right(old)?);
-    let fits = |outcome: &&Outcome| added(outcome) as f64 <= budget * size as f64;
-    let kept = outcomes.iter().filter(|outcome| outcome.method.keeps()).filter(fits);
-    let Some(best) = kept
-        .clone()
-        .max_by(|one, other| hits(one).cmp(&hits(other)).then(added(other).cmp(&added(one))))
-    else {
+    let fits = |outcome: &Outcome| added(outcome) as f64 <= budget * size as f64;
+    let kept = || {
+        outcomes
+            .iter()
+            .enumerate()
+            .filter(|(_, outcome)| outcome.method.keeps() && fits(outcome))
+    };
+    // Of equals the smaller, which comes first.
+    let best = kept().max_by_key(|(place, outcome)| (hits(outcome), Reverse(*place)));
+    let Some((at_best, best)) = best else {
         return Err(GrowError::Refused(format!("nothing fits into a budget of {budget}x")));
     };
     // The smallest within one standard error (Breiman et al. 1984), or an image, of the best.
@@ -120,19 +126,15 @@ pub fn table(
     let p = hits(best) as f64 / images;
     let error = (100.0 * (p * (1.0 - p) / images).sqrt()).max(100.0 / images);
     let behind = |outcome: &Outcome| 100.0 * (hits(best) as f64 - hits(outcome) as f64) / images;
-    let Some(written) = outcomes
-        .iter()
-        .position(|outcome| outcome.method.keeps() && fits(&outcome) && behind(outcome) <= error)
-    else {
-        return Err(GrowError::Refused("no row is as good as the best".into()));
-    };
+    let written = kept().find(|(_, outcome)| behind(outcome) <= error);
+    let written = written.map_or(at_best, |(place, _)| place);
     let rows = outcomes.iter().enumerate().map(|(place, outcome)| {
         let ahead = match (&tested[written], &tested[place]) {
             (Some(one), Some(other)) => paired(one, other),
             _ => paired(&outcomes[written].right, &outcome.right),
         };
         Row {
-            name: outcome.method.name(),
+            name: outcome.method.name().into(),
             keeps: outcome.method.keeps(),
             added: added(outcome),
             added_share: added(outcome) as f64 / size as f64,
@@ -149,7 +151,7 @@ pub fn table(
         }
     });
     let rows: Vec<Row> = rows.collect();
-    let why = why(&rows[written], &best.method.name(), budget, error);
+    let why = why(&rows[written], best.method.name(), budget, error);
     let chosen = outcomes.swap_remove(written);
     let mut network = given;
     network.domains.insert(domain.into(), chosen.network);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::folds::FOLDS;
-use super::methods::{Method, TUNED};
+use super::methods::Method;
 use super::play::{Trained, Trainer, Training};
 use super::table::Outcome;
 use crate::eval::Report;
@@ -36,10 +36,13 @@ pub struct Tuned {
 /// Tries all settings on the first folds, and the better ones on all others (successive halving, Jamieson and Talwalkar 2016,
 /// arXiv:1502.07943); `before`: methods that have been tuned.
 pub fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mut Report) -> Result<Tuned, GrowError> {
-    let like = before.iter().find(|tuned| tuned.method == Method::Seeds(TUNED));
-    let mut settings = match (method, like) {
-        (Method::Seeds(_), Some(like)) => vec![like.setting],
-        _ => settings(method, &trainer.order.rates),
+    let is_of_seeds = |method: Method| matches!(method, Method::Seeds(_));
+    let like = before
+        .iter()
+        .find(|tuned| is_of_seeds(tuned.method) && is_of_seeds(method));
+    let mut settings = match like {
+        Some(like) => vec![like.setting],
+        None => settings(method, &trainer.order.rates),
     };
     let mut all: Vec<(Setting, Trained)> = Vec::new();
     let hits = |all: &[(Setting, Trained)], setting: &Setting| {
@@ -57,7 +60,7 @@ pub fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mu
         let trainings = pairs
             .iter()
             .map(|&(setting, fold)| training(method, setting, Some(fold), before));
-        let trained = trainer.play(&method.name(), &trainings.collect::<Vec<_>>(), report)?;
+        let trained = trainer.play(method.name(), &trainings.collect::<Vec<_>>(), report)?;
         all.extend(pairs.into_iter().map(|(setting, _)| setting).zip(trained));
         settings.sort_by_key(|setting| Reverse(hits(&all, setting)));
         settings.truncate(FINALISTS);
@@ -91,13 +94,17 @@ fn settings(method: Method, rates: &[f64]) -> Vec<Setting> {
     each.collect()
 }
 
-/// Trainings of a method in all.
-pub fn trainings_of(method: Method, rates: &[f64]) -> usize {
-    let settings = match method {
-        Method::Seeds(kind) if kind != TUNED => 1,
-        _ => settings(method, rates).len(),
-    };
-    FIRST_FOLDS * settings + (FOLDS - FIRST_FOLDS) * settings.min(FINALISTS) + 1
+/// Trainings of all methods.
+pub fn trainings_of(methods: &[Method], rates: &[f64]) -> usize {
+    let first_of_seeds = methods.iter().find(|method| matches!(method, Method::Seeds(_)));
+    let each = methods.iter().map(|method| {
+        let settings = match method {
+            Method::Seeds(_) if Some(method) != first_of_seeds => 1,
+            _ => settings(*method, rates).len(),
+        };
+        FIRST_FOLDS * settings + (FOLDS - FIRST_FOLDS) * settings.min(FINALISTS) + 1
+    });
+    each.sum()
 }
 
 /// A training on all images but those of `fold`, or on all.

@@ -212,7 +212,7 @@ impl Base<'_> {
         // The user's win, then the attempt's.
         let mut overrides = self.overrides.clone();
         for (path, value) in variant.sets.iter().chain(&self.sets) {
-            let set = Override::argument(format!("grow: {path}={value}"), path, value.clone());
+            let set = Override::argument(format!("set for a training: {path}={value}"), path, value.clone());
             if !overrides.iter().any(|other| other.overlaps(&set)) {
                 overrides.push(set);
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
 use super::*;
+use crate::adapt::methods::Width;
 use crate::host::HostDesign;
 use crate::network::fixtures::drawn;
 use crate::scenario::CnnSpec;
@@ -12,8 +13,8 @@ use crate::torch::PlainTensor;
 /// By method: what it adds to a network of 1000 parameters, and how many of 100 images it reads.
 const OUTCOMES: [(Method, i64, usize); 4] = [
     (Method::Copy, 1, 99),
-    (Method::Seeds("conv_full"), 900, 92),
-    (Method::Seeds("conv_half"), 200, 90),
+    (Method::Seeds(Width::Wide), 900, 92),
+    (Method::Seeds(Width::Middle), 200, 90),
     (Method::Norms, 50, 88),
 ];
 
@@ -45,8 +46,8 @@ fn the_smallest_addition_within_one_standard_error_of_the_best_within_the_budget
     let added: Vec<u64> = free.rows.iter().map(|row| row.added).collect();
     assert_eq!(added, [50, 200, 900, 1000], "a copy is a network more");
     // Of 92 of 100 it is 2.7 points.
-    assert_eq!(free.written, "norms, head, conv_half");
-    let why = "the smallest addition within 2.7 points of the best, norms, head, conv_full, by cross-validation";
+    assert_eq!(free.written, "seeds");
+    let why = "the smallest addition within 2.7 points of the best, wide seeds, by cross-validation";
     assert!(free.why.ends_with(why), "{}", free.why);
     assert!(
         free.better[0].starts_with("`fine-tuned` is ahead of it by 9.0 points"),

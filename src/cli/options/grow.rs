@@ -114,7 +114,7 @@ pub struct AdaptOptions {
     #[arg(long, value_name = "NAME")]
     pub domain: Option<String>,
     /// The most that may be added, in sizes of the given network, e.g. 0.3x.
-    #[arg(long, value_name = "SHARE", default_value = "1x", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value = "0.8x", value_parser = share)]
     pub budget: f64,
 }
 

@@ -219,8 +219,8 @@ impl GrownNetwork {
         name.len() <= 100 && name.bytes().all(is_word) && name.bytes().next().is_some_and(is_first)
     }
 
-    /// The domain that a batch of images is of, `None` for the given one: that to whose statistics of the first batch norm those of
-    /// the batch are nearest, by the divergence (Kullback and Leibler 1951) of normal distributions, mean over the channels. The
+    /// The domain that a batch of images is of, `None` for the given one: that whose first batch norm expects statistics nearest to those
+    /// that the batch has there, by the divergence (Kullback and Leibler 1951) of normal distributions, mean over the channels. The
     /// outer `None`: the network does not begin with a convolution and a batch norm.
     ///
     /// # Errors
@@ -245,12 +245,12 @@ impl GrownNetwork {
             Ok(network.parameters.get(&name).ok_or_else(missing)?.to_tensor()?)
         };
         let _inference = Inference::new()?;
-        let weight = of(self, "conv.weight")?;
-        let features = self
-            .inputs(samples)?
-            .f_conv2d(&weight, None::<Tensor>, stride, kernel / 2, 1, 1)?;
-        let (variance, mean) = features.f_var_mean_dim([0_i64, 2, 3].as_slice(), false, false)?;
+        let inputs = self.inputs(samples)?;
+        // A domain may have a first convolution of its own.
         let distance = |network: &Self| -> Result<f64, NetworkError> {
+            let weight = of(network, "conv.weight")?;
+            let features = inputs.f_conv2d(&weight, None::<Tensor>, stride, kernel / 2, 1, 1)?;
+            let (variance, mean) = features.f_var_mean_dim([0_i64, 2, 3].as_slice(), false, false)?;
             let known = of(network, "norm.running_var")?.f_add_scalar(NORM_EPS)?;
             let apart = mean.f_sub(&of(network, "norm.running_mean")?)?.f_square()?;
             let ratio = variance.f_div(&known)?.f_add_scalar(1e-12)?.f_log()?;
