@@ -1,7 +1,5 @@
 //! Ways to make a network read other data, as fields of a scenario.
 
-use std::collections::BTreeMap;
-
 use crate::grow::Variant;
 use crate::growth::SlotId;
 use crate::host::{HostError, HostPlan};
@@ -108,8 +106,8 @@ pub struct Parts {
     /// Those of all others.
     body: Vec<String>,
     slots: Vec<SlotId>,
-    /// Seeds of each width that has others than a smaller one.
-    seeds: BTreeMap<Width, Vec<InitialSeed>>,
+    /// Seeds by width, no two alike.
+    seeds: Vec<(Width, Vec<InitialSeed>)>,
     /// Values of the last layer.
     pub head_size: u64,
 }
@@ -140,7 +138,7 @@ impl Parts {
             first: Vec::new(),
             body: Vec::new(),
             slots: room.slots.to_vec(),
-            seeds: BTreeMap::new(),
+            seeds: Vec::new(),
             head_size: 0,
         };
         let mut body_size = 0;
@@ -163,20 +161,18 @@ impl Parts {
         }
         let all = host.params().all();
         let own = all.map(|param| param.tensor.numel() as u64).sum::<u64>() - body_size;
-        for width in [Width::Narrow, Width::Middle, Width::Wide] {
+        for width in [Width::Middle, Width::Narrow, Width::Wide] {
             let seeds = room.seeds(plan, (width.share() * room.budget) as u64, own);
-            if !seeds.is_empty() && !parts.seeds.values().any(|others| *others == seeds) {
-                parts.seeds.insert(width, seeds);
+            if !seeds.is_empty() && parts.seeds.iter().all(|(_, others)| *others != seeds) {
+                parts.seeds.push((width, seeds));
             }
         }
         Ok(parts)
     }
 
     /// Widths of rows, the one whose setting all have first.
-    pub fn widths(&self) -> Vec<Width> {
-        let mut widths: Vec<Width> = self.seeds.keys().copied().collect();
-        widths.sort_by_key(|width| *width != Width::Middle);
-        widths
+    pub fn widths(&self) -> impl Iterator<Item = Width> {
+        self.seeds.iter().map(|(width, _)| *width)
     }
 
     /// Fields of a training by `method` at `rate`, of `steps` passes over the data.
@@ -192,6 +188,8 @@ impl Parts {
             Method::CopyKept => Some(vec![STATISTICS.into()]),
             Method::Copy | Method::Replayed => None,
         };
+        // Of a network of two layers the body is empty.
+        let freeze = freeze.filter(|names| !names.is_empty());
         let steps = match method {
             Method::Given => 1,
             _ => steps,
@@ -211,9 +209,7 @@ impl Parts {
             ("run.max_steps", steps.to_string()),
             ("lifecycle.slots", ron_text(&self.slots)),
         ];
-        if let Method::Seeds(width) = method
-            && let Some(seeds) = self.seeds.get(&width)
-        {
+        if let Some((_, seeds)) = self.seeds.iter().find(|(width, _)| method == Method::Seeds(*width)) {
             sets.push(("initial_topology", ron_text(&InitialTopology::Seeds(seeds.clone()))));
             sets.push(("lifecycle.max_seeds", self.slots.len().to_string()));
         }
@@ -226,7 +222,7 @@ impl Parts {
 }
 
 impl Room<'_> {
-    /// Seeds that add no more than `most` values with the `own` ones of norms and head.
+    /// Seeds that add no more than `most` values with the `own` ones of first layer, norms and head.
     fn seeds(&self, plan: &HostPlan, most: u64, own: u64) -> Vec<InitialSeed> {
         let injections = plan.injection_specs();
         let channels = |slot: SlotId| Some(injections.iter().find(|found| found.slot == slot)?.channels);

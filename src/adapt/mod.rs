@@ -20,6 +20,7 @@ use crate::data::{Part, TaskData};
 use crate::engine::{Names, Prepared};
 use crate::eval::{PlayEvent, Report};
 use crate::grow::{Base, GrowError, Ordered, Variant, open_place, ordered};
+use crate::host::HostPlan;
 use crate::keep::TestPart;
 use crate::network::{DataCard, GivenWeights, GrownNetwork, Measures};
 use folds::{Folds, spread};
@@ -145,7 +146,7 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
             ..kept
         },
         Some(kept) => kept,
-        None => given_network(&prepared, order, &given, &outcomes[0].network)?,
+        None => given_network(&old_plan, &name, &outcomes[0].network)?,
     };
     let old = order.old.as_ref().filter(|_| has_head);
     let old = old.map(TestPart::of).transpose()?.flatten();
@@ -159,7 +160,7 @@ fn methods(trainer: &Trainer, has_head: bool) -> Vec<Method> {
     if has_head {
         methods.extend([Method::Given, Method::Statistics]);
     }
-    methods.extend(trainer.parts.widths().into_iter().map(Method::Seeds));
+    methods.extend(trainer.parts.widths().map(Method::Seeds));
     methods.extend([Method::CopyKept, Method::Copy]);
     methods.extend(trainer.replayed.as_ref().map(|_| Method::Replayed));
     methods
@@ -197,16 +198,8 @@ fn what_was_ordered(order: &Order, prepared: &Prepared, data: &TaskData, given: 
 }
 
 /// The given network of a file of weights, with the head that it has.
-fn given_network(
-    prepared: &Prepared,
-    order: &Order,
-    given: &GivenWeights,
-    like: &GrownNetwork,
-) -> Result<GrownNetwork, GrowError> {
-    let (task, folder) = (&prepared.loaded.task, prepared.file.folder.as_deref());
-    let classes = given.other_classes.map_or(task.classes, |classes| classes as i64);
-    let plan = order.names.hosts.of(&task.host, folder)?.plan(classes);
-    let tensors = GivenWeights::read(&order.given.display().to_string(), None, &plan)?.tensors;
+fn given_network(plan: &HostPlan, path: &str, like: &GrownNetwork) -> Result<GrownNetwork, GrowError> {
+    let tensors = GivenWeights::read(path, None, plan)?.tensors;
     let parameters = plan.outline().parameters;
     let macs = plan.op_costs().iter().map(|cost| cost.macs).sum();
     Ok(GrownNetwork {
