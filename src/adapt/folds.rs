@@ -58,26 +58,19 @@ impl Folds {
         sizes.min().unwrap_or(0)
     }
 
-    /// All images but those of `fold`, or all; and `replayed` ones. The fold's validate, or all.
+    /// All images but those of `fold`, or all; and `replayed` ones. A single image validates: the last network is kept whatever it reads.
     ///
     /// # Errors
     /// No memory.
     pub fn data(&self, fold: Option<usize>, replayed: Option<&Part>) -> Result<TaskData, DataError> {
-        let places = |wanted: &dyn Fn(usize) -> bool| -> Vec<usize> {
-            (0..self.len()).filter(|&place| wanted(self.fold_of[place])).collect()
-        };
-        let learnt = chosen(&self.whole.train, &places(&|other| Some(other) != fold))?;
+        let learnt = self.chosen(|other| Some(other) != fold)?;
         let train = match replayed {
             Some(old) => joined([&learnt, old])?,
             None => learnt,
         };
-        let val = chosen(
-            &self.whole.train,
-            &places(&|other| fold.is_none_or(|fold| fold == other)),
-        )?;
         Ok(TaskData::Images(Box::new(DataSet {
             train: Arc::new(train),
-            val,
+            val: chosen(&self.whole.train, &[0])?,
             test: match fold {
                 Some(_) => Part::default(),
                 None => self.whole.test.clone(),
@@ -91,11 +84,17 @@ impl Folds {
     /// # Errors
     /// No memory.
     pub fn judges(&self, fold: usize) -> Result<Option<TestPart>, DataError> {
-        let TaskData::Images(set) = self.data(Some(fold), None)? else {
-            return Ok(None);
-        };
-        let test = set.val.clone();
-        TestPart::of(&TaskData::Images(Box::new(DataSet { test, ..*set })))
+        let test = self.chosen(|other| other == fold)?;
+        TestPart::of(&TaskData::Images(Box::new(DataSet {
+            test,
+            ..self.whole.clone()
+        })))
+    }
+
+    /// The images of the folds that are `wanted`.
+    fn chosen(&self, wanted: impl Fn(usize) -> bool) -> Result<Part, DataError> {
+        let places = (0..self.len()).filter(|&place| wanted(self.fold_of[place]));
+        chosen(&self.whole.train, &places.collect::<Vec<_>>())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::folds::FOLDS;
 use super::methods::Method;
@@ -10,9 +11,8 @@ use super::table::Outcome;
 use crate::eval::Report;
 use crate::grow::GrowError;
 
-/// Folds on which every setting is tried, and how many settings are tried on the others.
-const FIRST_FOLDS: usize = 2;
-const FINALISTS: usize = 2;
+/// Folds in turn, and how many settings are left after them: on the first all are tried.
+const RUNGS: [(Range<usize>, usize); 3] = [(0..1, 3), (1..2, 2), (2..FOLDS, 1)];
 
 /// How a training is to learn, beside its method.
 #[derive(Clone, Copy, PartialEq)]
@@ -33,7 +33,7 @@ pub struct Tuned {
     all: Vec<Trained>,
 }
 
-/// Tries all settings on the first folds, and the better ones on all others (successive halving, Jamieson and Talwalkar 2016,
+/// Tries all settings on the first fold, and fewer and better ones on the others (successive halving, Jamieson and Talwalkar 2016,
 /// arXiv:1502.07943); `before`: methods that have been tuned.
 pub fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mut Report) -> Result<Tuned, GrowError> {
     let is_of_seeds = |method: Method| matches!(method, Method::Seeds(_));
@@ -52,7 +52,7 @@ pub fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mu
             .filter(|right| **right)
             .count()
     };
-    for folds in [0..FIRST_FOLDS, FIRST_FOLDS..FOLDS] {
+    for (folds, left) in RUNGS {
         let pairs = settings
             .iter()
             .flat_map(|&setting| folds.clone().map(move |fold| (setting, fold)));
@@ -63,7 +63,7 @@ pub fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mu
         let trained = trainer.play(method.name(), &trainings.collect::<Vec<_>>(), report)?;
         all.extend(pairs.into_iter().map(|(setting, _)| setting).zip(trained));
         settings.sort_by_key(|setting| Reverse(hits(&all, setting)));
-        settings.truncate(FINALISTS);
+        settings.truncate(left);
     }
     let setting = settings[0];
     let of_best = || {
@@ -98,11 +98,16 @@ fn settings(method: Method, rates: &[f64]) -> Vec<Setting> {
 pub fn trainings_of(methods: &[Method], rates: &[f64]) -> usize {
     let first_of_seeds = methods.iter().find(|method| matches!(method, Method::Seeds(_)));
     let each = methods.iter().map(|method| {
-        let settings = match method {
+        let mut settings = match method {
             Method::Seeds(_) if Some(method) != first_of_seeds => 1,
             _ => settings(*method, rates).len(),
         };
-        FIRST_FOLDS * settings + (FOLDS - FIRST_FOLDS) * settings.min(FINALISTS) + 1
+        let trainings = RUNGS.map(|(folds, left)| {
+            let tried = settings;
+            settings = settings.min(left);
+            folds.len() * tried
+        });
+        trainings.iter().sum::<usize>() + 1
     });
     each.sum()
 }
