@@ -222,53 +222,25 @@ impl Parts {
 }
 
 impl Room<'_> {
-    /// Seeds that add no more than `most` values with the `own` ones of first layer, norms and head.
+    /// Seeds that add no more than `most` values with the `own` ones of first layer, norms and head: in each slot in turn the largest for
+    /// which there is room, since what the first ones change reaches all layers after them.
     fn seeds(&self, plan: &HostPlan, most: u64, own: u64) -> Vec<InitialSeed> {
         let injections = plan.injection_specs();
-        let channels = |slot: SlotId| Some(injections.iter().find(|found| found.slot == slot)?.channels);
-        let slots = self.slots.iter().filter_map(|&slot| Some((slot, channels(slot)?)));
-        let kinds = |dim: i64| {
+        let mut room = most.saturating_sub(own);
+        let seeds = self.slots.iter().filter_map(|&slot| {
+            let dim = injections.iter().find(|found| found.slot == slot)?.channels;
             let kinds = self.blueprints.on_request().filter(|kind| SEEDS.contains(&kind.id()));
-            let mut kinds: Vec<(u64, &str)> = kinds.map(|kind| (kind.param_count(dim), kind.id())).collect();
-            kinds.sort_unstable();
-            kinds
-        };
-        let (slots, kinds): (Vec<SlotId>, Vec<_>) = slots.map(|(slot, dim)| (slot, kinds(dim))).unzip();
-        let sizes: Vec<Vec<u64>> = kinds
-            .iter()
-            .map(|kinds| kinds.iter().map(|(size, _)| *size).collect())
-            .collect();
-        let chosen = fill(&sizes, most.saturating_sub(own));
-        let seeds = chosen
-            .into_iter()
-            .zip(kinds)
-            .zip(slots)
-            .map(|((kind, kinds), slot)| InitialSeed {
+            let sizes = kinds.map(|kind| (kind.param_count(dim), kind.id()));
+            let (size, blueprint) = sizes.filter(|(size, _)| *size <= room).max()?;
+            room -= size;
+            Some(InitialSeed {
                 slot,
-                blueprint: kinds[kind].1.into(),
+                blueprint: blueprint.into(),
                 style: None,
-            });
+            })
+        });
         seeds.collect()
     }
-}
-
-/// The place of a size for as many slots from the first as have room for their smallest; then the first are widened first, since what
-/// they change reaches all others. `sizes`: of each slot, rising.
-fn fill(sizes: &[Vec<u64>], mut room: u64) -> Vec<usize> {
-    let mut chosen = Vec::new();
-    for sizes in sizes {
-        let Some(least) = sizes.first().filter(|size| **size <= room) else {
-            break;
-        };
-        room -= least;
-        chosen.push(0);
-    }
-    for (place, sizes) in chosen.iter_mut().zip(sizes) {
-        room += sizes[0];
-        *place = sizes.iter().rposition(|size| *size <= room).unwrap_or(0);
-        room -= sizes[*place];
-    }
-    chosen
 }
 
 #[cfg(test)]

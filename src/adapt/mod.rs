@@ -34,7 +34,7 @@ const UPDATES: usize = 200;
 /// Samples of a batch; a quarter of the images of a fold's network if that is less.
 const BATCH: usize = 40;
 /// Learning rates that are tried for every row.
-pub const RATES: [f64; 3] = [0.02, 0.06, 0.2];
+pub const RATES: [f64; 3] = [0.03, 0.1, 0.3];
 
 /// A network and what it is to be adapted to.
 pub struct Order<'a> {

@@ -1,6 +1,3 @@
-use proptest::collection::vec;
-use proptest::{prop_assert, proptest};
-
 use super::*;
 use crate::host::Conv;
 
@@ -47,25 +44,26 @@ fn each_method_leaves_as_it_was_given_what_it_does_not_train() {
     assert_eq!(parts.head_size, head as u64);
 }
 
-proptest! {
-    #[test]
-    fn the_first_slots_have_seeds_and_the_first_of_them_the_widest_that_fit(
-        steps in vec(vec(1u64..50, 1..5), 0..6),
-        room in 0u64..300,
-    ) {
-        let rising = |steps: &Vec<u64>| steps.iter().scan(0, |size, step| { *size += step; Some(*size) }).collect::<Vec<u64>>();
-        let sizes: Vec<Vec<u64>> = steps.iter().map(rising).collect();
-        let chosen = fill(&sizes, room);
-
-        let total = |chosen: &[usize]| chosen.iter().zip(&sizes).map(|(&kind, sizes)| sizes[kind]).sum::<u64>();
-        prop_assert!(total(&chosen) <= room);
-        let least = total(&vec![0; chosen.len()]);
-        prop_assert!(sizes.get(chosen.len()).is_none_or(|next| least + next[0] > room), "one more had room");
-        for place in 0..chosen.len() {
-            let mut wider = chosen.clone();
-            wider[place] += 1;
-            wider[place + 1..].fill(0);
-            prop_assert!(wider[place] == sizes[place].len() || total(&wider) > room, "slot {} had room", place);
-        }
-    }
+#[test]
+fn slots_have_in_turn_the_largest_seeds_for_which_the_budget_has_room() {
+    let plan = HostPlan::new(1, 8).layer("a", Conv::new(8, 3)).slot(0, 0);
+    let plan = plan.layer("b", Conv::new(16, 3)).slot(0, 1).head(3);
+    let seeds = |most, own| {
+        let slots = [SlotId::new(0, 0), SlotId::new(0, 1)];
+        let (slots, blueprints) = (slots.as_slice(), &BlueprintRegistry::default());
+        let room = Room {
+            slots,
+            blueprints,
+            budget: 0.0,
+        };
+        let seeds = room.seeds(&plan, most, own).into_iter();
+        seeds
+            .map(|seed| format!("{} {}", seed.slot, seed.blueprint))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    // Sizes are 18Cr + 2r.
+    assert_eq!(seeds(1_168 + 580 + 7, 7), "r0c0 conv_full, r0c1 conv_rank2");
+    assert_eq!(seeds(1_167, 0), "r0c0 conv_rank4, r0c1 conv_rank2");
+    assert_eq!(seeds(291, 0), "");
 }
