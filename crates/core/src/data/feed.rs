@@ -1,4 +1,4 @@
-//! The batches of one env: once a step the order and the augmentation of all its batches are drawn
+//! The batches of one env, of either kind. Those of images: once a step the order and the augmentation of all are drawn
 //! on the host and uploaded as one integer tensor; per batch one gather fills the env's kept input buffer. It gathers from
 //! all images where those are on the device, else from the batch's own, which came there from a buffer of the host.
 //!
@@ -10,11 +10,66 @@ use tch::{Kind, TchError, Tensor};
 use super::ahead::Ring;
 use super::plan::{FeedPlan, StepKey};
 use super::resident::TrainImages;
-use super::{Batch, DataError, FeedArithmetic, ResidentData};
+use super::{Batch, DataError, FeedArithmetic, Resident, ResidentData, TokenFeed};
 use crate::kernels::gather_images;
 use crate::torch::{TorchError, upload};
 
-/// The training feed of one env: its plan of the current step and its kept buffers.
+/// The training feed of one env.
+#[derive(Debug)]
+pub enum Feed {
+    /// Of images.
+    Images(Box<StepFeed>),
+    /// Of a text.
+    Tokens(Box<TokenFeed>),
+}
+
+impl Feed {
+    /// Allocates the feed of env `env` (its index in the run) on the data's device; to be called inside the stream
+    /// guard of the env, so that the buffers belong to its stream.
+    ///
+    /// # Errors
+    /// A device that cannot hold the buffers.
+    pub fn new(resident: &Resident, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
+        Ok(match resident {
+            Resident::Images(data) => Self::Images(Box::new(StepFeed::new(data, arithmetic, env)?)),
+            Resident::Tokens(data) => Self::Tokens(Box::new(TokenFeed::new(data, arithmetic, env)?)),
+        })
+    }
+
+    /// Draws and uploads the order of all batches of a step, and how images are cropped. Of data that come from elsewhere,
+    /// the first batches of the `upcoming` step, if one follows, are gathered after its last.
+    ///
+    /// # Errors
+    /// Errors of the device; storage that does not answer, where they come from elsewhere.
+    pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
+        match self {
+            Self::Images(feed) => feed.begin_step(key, upcoming),
+            Self::Tokens(feed) => feed.begin_step(key, upcoming),
+        }
+    }
+
+    /// Gathers batch `batch` of `0..M` of the step that was begun last into the env's kept buffer, which the previous
+    /// batch occupied.
+    ///
+    /// # Errors
+    /// Errors of the device; failures to read data that come from elsewhere.
+    pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
+        match self {
+            Self::Images(feed) => feed.fetch(batch),
+            Self::Tokens(feed) => feed.fetch(batch),
+        }
+    }
+
+    /// Targets of the whole step, `i64`, flat, in batch order.
+    pub fn step_labels(&self) -> &Tensor {
+        match self {
+            Self::Images(feed) => feed.step_labels(),
+            Self::Tokens(feed) => feed.step_labels(),
+        }
+    }
+}
+
+/// The training feed of images: its plan of the current step and its kept buffers.
 #[derive(Debug)]
 pub struct StepFeed {
     plan: FeedPlan,

@@ -1,17 +1,13 @@
-//! The data of a run, of either kind: as they were loaded, on a device, and on their way to an env.
+//! The data of a run, of either kind: as they were loaded, and on a device.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use tch::Tensor;
-
 use super::formats::idx;
 use super::geometry::Geometry;
 use super::locate::{find, open_unpacked};
-use super::tokens::{ResidentTokens, TokenFeed, TokenSet, load_tokens};
-use super::{
-    Batch, DataError, DataRegistry, DataSet, EvalSet, FeedArithmetic, Readers, ResidentData, StepFeed, StepKey, dataset,
-};
+use super::tokens::{ResidentTokens, TokenSet, load_tokens};
+use super::{DataError, DataRegistry, DataSet, EvalSet, FeedArithmetic, Readers, ResidentData, dataset};
 use crate::growth::Topology;
 use crate::host::Features;
 use crate::scenario::{AugmentSpec, DataSource, PartSizes, TaskSpec};
@@ -234,61 +230,6 @@ impl Resident {
         match self {
             Self::Images(data) => &data.test,
             Self::Tokens(data) => &data.test,
-        }
-    }
-}
-
-/// The training feed of one env.
-#[derive(Debug)]
-pub enum Feed {
-    /// Of images.
-    Images(Box<StepFeed>),
-    /// Of a text.
-    Tokens(Box<TokenFeed>),
-}
-
-impl Feed {
-    /// Allocates the feed of env `env` (its index in the run) on the data's device; to be called inside the stream
-    /// guard of the env, so that the buffers belong to its stream.
-    ///
-    /// # Errors
-    /// A device that cannot hold the buffers.
-    pub fn new(resident: &Resident, arithmetic: FeedArithmetic, env: u64) -> Result<Self, DataError> {
-        Ok(match resident {
-            Resident::Images(data) => Self::Images(Box::new(StepFeed::new(data, arithmetic, env)?)),
-            Resident::Tokens(data) => Self::Tokens(Box::new(TokenFeed::new(data, arithmetic, env)?)),
-        })
-    }
-
-    /// Draws and uploads the order of all batches of a step, and how images are cropped. Of data that come from elsewhere,
-    /// the first batches of the `upcoming` step, if one follows, are gathered after its last.
-    ///
-    /// # Errors
-    /// Errors of the device; storage that does not answer, where they come from elsewhere.
-    pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
-        match self {
-            Self::Images(feed) => feed.begin_step(key, upcoming),
-            Self::Tokens(feed) => feed.begin_step(key, upcoming),
-        }
-    }
-
-    /// Gathers batch `batch` of `0..M` of the step that was begun last into the env's kept buffer, which the previous
-    /// batch occupied.
-    ///
-    /// # Errors
-    /// Errors of the device; failures to read data that come from elsewhere.
-    pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
-        match self {
-            Self::Images(feed) => feed.fetch(batch),
-            Self::Tokens(feed) => feed.fetch(batch),
-        }
-    }
-
-    /// Targets of the whole step, `i64`, flat, in batch order.
-    pub fn step_labels(&self) -> &Tensor {
-        match self {
-            Self::Images(feed) => feed.step_labels(),
-            Self::Tokens(feed) => feed.step_labels(),
         }
     }
 }
