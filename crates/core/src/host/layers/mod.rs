@@ -4,7 +4,6 @@ mod head;
 mod pool;
 mod text;
 mod folded;
-mod unit;
 mod conv;
 mod residual;
 

@@ -5,7 +5,7 @@
 
 use tch::{TchError, Tensor};
 
-use super::unit::{ConvUnit, Norm, Run, UnitDesign, conv_weights};
+use super::conv::{ConvUnit, Norm, Run, UnitDesign, conv_weights};
 use crate::graph::LayerGraph;
 use crate::host::{Features, HostError, Layer, LayerDesign};
 use crate::kernels::BlockEnd;
