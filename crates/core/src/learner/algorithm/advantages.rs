@@ -14,8 +14,8 @@ use super::buffer::RolloutBuffer;
 use super::steps::StepRecord;
 use crate::controller::{MIN_COUNT, RunningMoments};
 use crate::nn::Linear;
-use crate::scenario::{Algorithm, LearnerConfig};
-use crate::telemetry::statistics;
+use crate::scenario::{AdvantageBaseline, Algorithm, CloneConfig, LearnerConfig};
+use crate::telemetry::{Num, RolloutData, statistics};
 use crate::torch::{TorchError, catch, copy_into};
 
 /// Scales of reward below this are taken for it.
@@ -197,11 +197,99 @@ pub(super) struct StepTargets {
     pub target: f64,
 }
 
-impl StepTargets {
-    /// Fills in what the critic is held to in the units that it is going to speak in.
-    pub fn normalise(&mut self, units: ValueUnits) {
-        self.target = units.normalise(self.ret);
+/// Why a rollout cannot be learnt from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// No valid step.
+    Empty,
+    /// Returns, advantages or statistics are not finite (gate G0).
+    NonFinite(&'static str),
+}
+
+/// What the steps of a rollout are worth, and what was measured before anything moved.
+pub(super) struct Worth {
+    /// By env and step.
+    pub targets: Vec<Vec<StepTargets>>,
+    pub data: RolloutData,
+}
+
+/// Scales rewards, estimates advantages and moves the critic's units: steps 2 to 7 of `finalize`, in its order.
+///
+/// # Errors
+/// A device error.
+pub(super) fn appraise(
+    buffer: &mut RolloutBuffer,
+    state: &mut LearnerState,
+    head: &Linear,
+    config: &LearnerConfig,
+) -> Result<Result<Worth, Unusable>, TorchError> {
+    let steps: Vec<(usize, usize)> = buffer.valid_steps().collect();
+    if steps.is_empty() {
+        return Ok(Err(Unusable::Empty));
     }
+
+    // 2. Reward normaliser: statistics, then one unit for everything that is measured in rewards.
+    let Some(scale) = scale_rewards(buffer, state, head)? else {
+        return Ok(Err(Unusable::NonFinite("reward statistics")));
+    };
+
+    // 3. Generalised advantage estimation, cut at every segment end.
+    let mut targets = step_targets(buffer, scale, config);
+
+    // 4. Gate G0.
+    let returns: Vec<f64> = steps.iter().map(|&(env, step)| targets[env][step].ret).collect();
+    if returns.iter().any(|ret| !ret.is_finite()) {
+        return Ok(Err(Unusable::NonFinite("returns")));
+    }
+
+    // What the other envs got in the same step takes no part in the critic's targets.
+    let is_free = |&&(env, step): &&(usize, usize)| buffer.rows[env].steps[step].is_free();
+    let free_steps: Vec<(usize, usize)> = steps.iter().filter(is_free).copied().collect();
+    if config.advantage_baseline == AdvantageBaseline::LeaveOneOut {
+        subtract_mean_of_others(buffer, &mut targets, &free_steps);
+    }
+
+    // 5. Metrics of the critic that acted, before anything moves.
+    let free = free_steps.iter();
+    let free: Vec<f64> = free.map(|&(env, step)| targets[env][step].advantage).collect();
+    let data = rollout_data(&targets, &steps, &free_steps);
+
+    // 6. Value normaliser: statistics, head, targets.
+    if !state.values.observe(&returns, head)? {
+        return Ok(Err(Unusable::NonFinite("return statistics")));
+    }
+    let units = state.values.units();
+
+    // 7. Advantages are standardised over the steps that the actor learns from.
+    let (mean, deviation) = statistics::mean_and_std(&free).unwrap_or_default();
+    for &(env, step) in &steps {
+        let worth = &mut targets[env][step];
+        worth.target = units.normalise(worth.ret);
+        worth.advantage = standardised(worth.advantage, mean, deviation);
+    }
+    if let Algorithm::Clone(CloneConfig { beta }) = config.algorithm {
+        weigh(&mut targets, &steps, beta);
+    }
+    Ok(Ok(Worth { targets, data }))
+}
+
+/// Moves the statistics of rewards; where their unit changes with that, so does everything that is measured in it. Returns
+/// what rewards are divided by, `None` if the statistics are not finite.
+fn scale_rewards(
+    buffer: &mut RolloutBuffer,
+    state: &mut LearnerState,
+    head: &Linear,
+) -> Result<Option<f64>, TorchError> {
+    let old_scale = state.rewards.scale();
+    if !state.rewards.observe(buffer) {
+        return Ok(None);
+    }
+    let scale = state.rewards.scale();
+    if scale != old_scale {
+        buffer.rescale_values(old_scale / scale);
+        state.values.rescale_units(old_scale / scale, head)?;
+    }
+    Ok(Some(scale))
 }
 
 /// Targets of all valid steps, by env and step, with rewards divided by `scale`.
@@ -298,21 +386,12 @@ pub(super) fn subtract_mean_of_others(
     }
 }
 
-/// Standardises the advantages of `steps` by mean and deviation of those that the actor learns from, `free`.
-pub(super) fn standardise(targets: &mut [Vec<StepTargets>], steps: &[(usize, usize)], free: &[f64]) {
-    let (mean, deviation) = statistics::mean_and_std(free).unwrap_or_default();
-    for &(env, step) in steps {
-        let StepTargets { advantage, .. } = &mut targets[env][step];
-        *advantage = standardised(*advantage, mean, deviation);
-    }
-}
-
 /// Largest weight of a step that is cloned.
 const MOST_WEIGHT: f64 = 20.0;
 
 /// Turns standardised advantages into the weights with which steps are cloned: e^(A/β) (advantage-weighted regression, Peng et
 /// al. 2019), or 1.
-pub(super) fn weigh(targets: &mut [Vec<StepTargets>], steps: &[(usize, usize)], beta: Option<f64>) {
+fn weigh(targets: &mut [Vec<StepTargets>], steps: &[(usize, usize)], beta: Option<f64>) {
     for &(env, step) in steps {
         let StepTargets { advantage, .. } = &mut targets[env][step];
         *advantage = beta.map_or(1.0, |beta| (*advantage / beta).exp().min(MOST_WEIGHT));
@@ -322,6 +401,39 @@ pub(super) fn weigh(targets: &mut [Vec<StepTargets>], steps: &[(usize, usize)], 
 /// `(a − mean) / (max(deviation, least) + 1e-8)`.
 fn standardised(advantage: f64, mean: f64, deviation: f64) -> f64 {
     (advantage - mean) / (deviation.max(LEAST_DEVIATION) + ADVANTAGE_EPSILON)
+}
+
+/// Variance of returns below which little is left to explain, in units of scaled reward.
+const LOW_VARIANCE: f64 = 1.0;
+
+/// Measures a rollout from the values of the policy that acted, over its steps and over those that the actor learns from.
+fn rollout_data(targets: &[Vec<StepTargets>], steps: &[(usize, usize)], free: &[(usize, usize)]) -> RolloutData {
+    let column = |steps: &[(usize, usize)], field: fn(&StepTargets) -> f64| -> Vec<f64> {
+        steps.iter().map(|&(env, step)| field(&targets[env][step])).collect()
+    };
+    let returns = column(steps, |target| target.ret);
+    let explained = |steps| {
+        let (returns, values) = (column(steps, |target| target.ret), column(steps, |target| target.value));
+        Num(explained_variance(&returns, &values))
+    };
+    let (return_mean, return_std) = statistics::mean_and_std(&returns).unwrap_or_default();
+    RolloutData {
+        steps_valid: steps.len() as u64,
+        steps_actor: free.len() as u64,
+        explained_variance: explained(steps),
+        explained_variance_free: (!free.is_empty()).then(|| explained(free)),
+        ev_low_return_variance: return_std.powi(2) < LOW_VARIANCE,
+        return_mean: Num(return_mean),
+        return_std: Num(return_std),
+        off_policy: None,
+    }
+}
+
+/// `1 − Var(R − V)/max(Var R, floor)`.
+fn explained_variance(returns: &[f64], values: &[f64]) -> f64 {
+    let variance = |of: &[f64]| statistics::mean_and_std(of).unwrap_or_default().1.powi(2);
+    let errors: Vec<f64> = returns.iter().zip(values).map(|(ret, value)| ret - value).collect();
+    1.0 - variance(&errors) / variance(returns).max(LOW_VARIANCE)
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use std::time::Instant;
 
 use tch::Tensor;
 
-use super::advantages::{
-    CLIP, Counters, LearnerState, StepTargets, ValueUnits, standardise, step_targets, subtract_mean_of_others, weigh,
-};
+use super::advantages::{CLIP, Counters, LearnerState, Unusable, ValueUnits, Worth, appraise};
 use super::buffer::RolloutBuffer;
 use super::loss::{Horizon, LearnerSchedules};
 use super::measurements::{announce_drift, judge, outside_minibatches, report};
@@ -23,8 +21,8 @@ use crate::env::FallbackGuard;
 use crate::nn::{Implementation, Linear};
 use crate::policy::TrainablePolicy;
 use crate::random::{Domain, RunRng};
-use crate::scenario::{AdvantageBaseline, Algorithm, CloneConfig, LearnerConfig};
-use crate::telemetry::{FinitenessGate, LearnerUpdate, Num, OffPolicy, RolloutData, UpdateSkip, statistics};
+use crate::scenario::{Algorithm, LearnerConfig};
+use crate::telemetry::{FinitenessGate, LearnerUpdate, Num, OffPolicy, RolloutData, UpdateSkip};
 use crate::torch::{HostSyncCounter, TorchError, copy_into, mixed_name, read_f64};
 
 /// Failed updates in a row after which the run stops.
@@ -253,7 +251,7 @@ impl Learner {
 }
 
 /// Fewest steps with a choice from which the policy is trained; the critic always is.
-const LEAST_ACTOR_STEPS: usize = 8;
+const LEAST_ACTOR_STEPS: u64 = 8;
 
 /// A rollout that is ready to be learnt from.
 #[derive(Debug)]
@@ -262,15 +260,6 @@ pub(super) struct PreparedRollout {
     pub data: RolloutData,
     /// By head: whether it had something to learn.
     pub learnable: [bool; HEADS],
-}
-
-/// Why a rollout cannot be learnt from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unusable {
-    /// No valid step.
-    Empty,
-    /// Returns, advantages or statistics are not finite (gate G0).
-    NonFinite(&'static str),
 }
 
 /// Normalises rewards, estimates advantages, moves the critic's units, and gathers sequences.
@@ -282,59 +271,19 @@ pub(super) fn finalize(
 ) -> Result<Result<PreparedRollout, Unusable>, LearnerError> {
     // 1. Every segment has its end.
     buffer.check_finished()?;
-    let steps: Vec<(usize, usize)> = buffer.valid_steps().collect();
-    if steps.is_empty() {
-        return Ok(Err(Unusable::Empty));
-    }
 
-    // 2. Reward normaliser: statistics, then one unit for everything that is measured in rewards.
-    let Some(scale) = scale_rewards(buffer, state, head)? else {
-        return Ok(Err(Unusable::NonFinite("reward statistics")));
+    // 2. to 7. What its steps are worth.
+    let Worth { targets, mut data } = match appraise(buffer, state, head, config)? {
+        Ok(worth) => worth,
+        Err(unusable) => return Ok(Err(unusable)),
     };
-
-    // 3. Generalised advantage estimation, cut at every segment end.
-    let mut targets = step_targets(buffer, scale, config);
-
-    // 4. Gate G0.
-    let returns: Vec<f64> = steps.iter().map(|&(env, step)| targets[env][step].ret).collect();
-    if returns.iter().any(|ret| !ret.is_finite()) {
-        return Ok(Err(Unusable::NonFinite("returns")));
-    }
-
-    // What the other envs got in the same step takes no part in the critic's targets.
-    let is_free = |&&(env, step): &&(usize, usize)| buffer.rows[env].steps[step].is_free();
-    let free_steps: Vec<(usize, usize)> = steps.iter().filter(is_free).copied().collect();
-    if config.advantage_baseline == AdvantageBaseline::LeaveOneOut {
-        subtract_mean_of_others(buffer, &mut targets, &free_steps);
-    }
-
-    // 5. Metrics of the critic that acted, before anything moves.
-    let free = free_steps.iter();
-    let free: Vec<f64> = free.map(|&(env, step)| targets[env][step].advantage).collect();
-    let mut data = rollout_data(&targets, &steps, &free_steps);
     let has_others = config.is_offline() || config.kept_rollouts().is_some();
     if has_others && config.algorithm.needs_behaviour() {
         data.off_policy = Some(off_policy(buffer));
     }
 
-    // 6. Value normaliser: statistics, head, targets.
-    if !state.values.observe(&returns, head)? {
-        return Ok(Err(Unusable::NonFinite("return statistics")));
-    }
-    let units = state.values.units();
-    for &(env, step) in &steps {
-        targets[env][step].normalise(units);
-    }
-
-    // 7. Advantages are standardised over the steps that the actor learns from.
-    standardise(&mut targets, &steps, &free);
-    if let Algorithm::Clone(CloneConfig { beta }) = config.algorithm {
-        weigh(&mut targets, &steps, beta);
-    }
-    // With too few of them only the critic learns.
-    let actor_learns = free.len() >= LEAST_ACTOR_STEPS;
-
-    // 8. Sequences.
+    // 8. Sequences. With too few steps that the actor learns from only the critic learns.
+    let actor_learns = data.steps_actor >= LEAST_ACTOR_STEPS;
     let segments = sequences(buffer);
     let batch = SequenceBatch::gather(buffer, &targets, &segments, longest(&segments), actor_learns, config)?;
     Ok(Ok(PreparedRollout {
@@ -342,51 +291,6 @@ pub(super) fn finalize(
         data,
         learnable: learnable(buffer),
     }))
-}
-
-/// Moves the statistics of rewards; where their unit changes with that, so does everything that is measured in it. Returns
-/// what rewards are divided by, `None` if the statistics are not finite.
-fn scale_rewards(
-    buffer: &mut RolloutBuffer,
-    state: &mut LearnerState,
-    head: &Linear,
-) -> Result<Option<f64>, LearnerError> {
-    let old_scale = state.rewards.scale();
-    if !state.rewards.observe(buffer) {
-        return Ok(None);
-    }
-    let scale = state.rewards.scale();
-    if scale != old_scale {
-        buffer.rescale_values(old_scale / scale);
-        state.values.rescale_units(old_scale / scale, head)?;
-    }
-    Ok(Some(scale))
-}
-
-/// Variance of returns below which little is left to explain, in units of scaled reward.
-const LOW_VARIANCE: f64 = 1.0;
-
-/// Measures a rollout from the values of the policy that acted, over its steps and over those that the actor learns from.
-fn rollout_data(targets: &[Vec<StepTargets>], steps: &[(usize, usize)], free: &[(usize, usize)]) -> RolloutData {
-    let column = |steps: &[(usize, usize)], field: fn(&StepTargets) -> f64| -> Vec<f64> {
-        steps.iter().map(|&(env, step)| field(&targets[env][step])).collect()
-    };
-    let returns = column(steps, |target| target.ret);
-    let explained = |steps| {
-        let (returns, values) = (column(steps, |target| target.ret), column(steps, |target| target.value));
-        Num(explained_variance(&returns, &values))
-    };
-    let (return_mean, return_std) = statistics::mean_and_std(&returns).unwrap_or_default();
-    RolloutData {
-        steps_valid: steps.len() as u64,
-        steps_actor: free.len() as u64,
-        explained_variance: explained(steps),
-        explained_variance_free: (!free.is_empty()).then(|| explained(free)),
-        ev_low_return_variance: return_std.powi(2) < LOW_VARIANCE,
-        return_mean: Num(return_mean),
-        return_std: Num(return_std),
-        off_policy: None,
-    }
 }
 
 /// How far the steps that the actor learns from are from the policy before the update.
@@ -411,16 +315,6 @@ fn learnable(buffer: &RolloutBuffer) -> [bool; HEADS] {
             .valid_records()
             .any(|record| record.is_free() && is_learnt(record))
     })
-}
-
-fn deviation(values: &[f64]) -> f64 {
-    statistics::mean_and_std(values).unwrap_or_default().1
-}
-
-/// `1 − Var(R − V)/max(Var R, floor)`.
-fn explained_variance(returns: &[f64], values: &[f64]) -> f64 {
-    let errors: Vec<f64> = returns.iter().zip(values).map(|(ret, value)| ret - value).collect();
-    1.0 - deviation(&errors).powi(2) / deviation(returns).powi(2).max(LOW_VARIANCE)
 }
 
 /// Names of second moments begin with it.
@@ -479,6 +373,3 @@ fn differences_of_tensors(saved: &[(String, Tensor)], live: &[(String, Tensor)])
     differences.extend(unknown.map(|(name, _)| format!("`{name}` is no tensor of this learner")));
     differences
 }
-
-#[cfg(test)]
-mod tests;

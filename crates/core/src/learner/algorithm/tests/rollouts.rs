@@ -3,7 +3,7 @@
 use super::bench::{Bench, PRUNE, TRUNCATED, assert_close};
 use super::tasks::BLUEPRINTS;
 use crate::actions::{Head, OPS, PolicyError};
-use crate::learner::algorithm::learner::Unusable;
+use crate::learner::algorithm::advantages::Unusable;
 use crate::learner::algorithm::*;
 use crate::policy::fixtures::{self, distance, values};
 use crate::scenario::{Algorithm, ImpalaConfig};
