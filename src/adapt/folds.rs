@@ -58,7 +58,8 @@ impl Folds {
         sizes.min().unwrap_or(0)
     }
 
-    /// All images but those of `fold`, or all; and `replayed` ones. A single image validates: the last network is kept whatever it reads.
+    /// All images but those of `fold`, or all; and `replayed` ones. A single image validates, since the last network
+    /// is kept in any case.
     ///
     /// # Errors
     /// No memory.
