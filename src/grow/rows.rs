@@ -15,7 +15,6 @@ use crate::growth::SlotId;
 use crate::hash::{sha256, sha256_of};
 use crate::host::{HostPlan, OpCost};
 use crate::scenario::{Loaded, OptimizerConfig, ron_text};
-use crate::seed::Isolation;
 use crate::torch::PlainTensor;
 use crate::validation::macs_of_training;
 
@@ -280,7 +279,7 @@ impl Playing<'_, '_> {
                 design.plan(task.classes).frozen(frozen).op_costs()
             }
         };
-        let training = macs_of_training(&costs, &mut [], Isolation::of(task.data.topology()));
+        let training = macs_of_training(&costs, &[]);
         let validation: u64 = costs.iter().map(|cost| cost.macs).sum();
         let feed = self.data.arithmetic(task, scenario.run.n_envs)?;
         Ok(training * feed.train_samples() as u64 + validation * feed.val_samples() as u64)

@@ -5,17 +5,18 @@
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use smallvec::SmallVec;
-use tch::Tensor;
+use tch::{Device, Tensor};
 
+use super::grafted::{Graft, GraftKind, graft_kind};
 use crate::growth::AlphaAlgorithm;
 use crate::health::Failure;
 use crate::host::InjectionSpec;
-use crate::nn::{Implementation, Optimizer, Param};
+use crate::nn::{Implementation, Mode, Optimizer, Param};
 use crate::random::{Domain, RunRng, derive};
 use crate::scenario::{GateConfig, OptimizerConfig};
 use crate::seed::{
-    BlueprintRegistry, Change, Effect, GateNetwork, SeedIdentity, SeedInstance, SeedPlan, SeedRecord, SeedReport,
-    broken_law, has_optimizer,
+    BlueprintRegistry, Change, Effect, GateNetwork, Isolation, SeedIdentity, SeedInstance, SeedPlan, SeedRecord,
+    SeedReport, broken_law, has_optimizer,
 };
 use crate::torch::{Backend, TorchError};
 
@@ -31,6 +32,14 @@ pub struct Slot {
     pub germinations: u32,
     /// Plans with effects that were carried out here in the run: as long as it stays, so do the tensors of module and optimizer.
     pub revision: u64,
+}
+
+impl Slot {
+    /// The effect of its seed on the features in training.
+    fn training_kind(&self, isolation: Isolation) -> Option<GraftKind> {
+        let seed = self.record.as_ref()?;
+        graft_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)
+    }
 }
 
 /// All slots of an env, in policy order.
@@ -63,6 +72,38 @@ impl SeedSlots {
     pub fn reports(&self, blueprints: &BlueprintRegistry, gates: &GateConfig) -> SmallVec<[Option<SeedReport>; 4]> {
         let report = |seed: &SeedRecord| seed.report(blueprints.name_of(seed.identity.blueprint_index), gates);
         self.records().map(|record| record.map(report)).collect()
+    }
+
+    /// The seeds that take part in training, in execution order.
+    pub fn training_grafts(&mut self, isolation: Isolation) -> SmallVec<[Graft<'_>; 4]> {
+        let mut grafts: SmallVec<[Graft; 4]> = self
+            .0
+            .iter_mut()
+            .filter_map(|slot| {
+                let kind = slot.training_kind(isolation)?;
+                Some(Graft {
+                    boundary: slot.spec.boundary,
+                    instance: slot.module.as_mut()?.get(),
+                    kind,
+                })
+            })
+            .collect();
+        grafts.sort_unstable_by_key(|graft| graft.boundary);
+        grafts
+    }
+
+    /// Puts the amplitudes of seeds that are blended where recorded batches read them.
+    ///
+    /// # Errors
+    /// libtorch's.
+    pub fn place_amplitudes(&mut self, isolation: Isolation, device: Device) -> Result<(), TorchError> {
+        for slot in &mut self.0 {
+            let kind = slot.training_kind(isolation);
+            if let (Some(GraftKind::Blend { alpha, .. }), Some(module)) = (kind, &mut slot.module) {
+                module.get().place_amplitude(alpha, device)?;
+            }
+        }
+        Ok(())
     }
 
     /// Empties every slot for a new episode.

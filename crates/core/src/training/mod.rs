@@ -20,7 +20,7 @@ pub use hooks::{BatchHooks, BatchPoint, HookedBatch, OnBatch};
 pub use pack::{ConfigNumbers, GroupNumbers, PackLayout, SlotNumbers, StepNumbers};
 pub use precision::{TrainingPrecision, with_environment};
 pub use rates::LastGrowth;
-pub use step::{TrainingRules, training_slots};
+pub use step::TrainingRules;
 
 use crate::env::{EnvId, KeepInRounds};
 use crate::schedule::{AddWork, Assess, Batches, RoundStart, Startup, StepStart, StepSync, Work};

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
-use smallvec::SmallVec;
 use tch::{Kind, Tensor};
 
 use super::components::{EnvFeed, TrainingEnvItem};
@@ -17,14 +16,13 @@ use super::pack::PackLayout;
 use super::precision::TrainingPrecision;
 use crate::clock::RunClock;
 use crate::data::Batch;
-use crate::env::grafted::{self, Graft, GraftKind, graft_kind};
-use crate::env::{Experiment, FallbackGuard, Slot, in_batch};
+use crate::env::{Experiment, FallbackGuard, grafted, in_batch};
 use crate::growth::SeedStage;
 use crate::health::Failure;
 use crate::kernels::{ForcedKernels, GradientThresholds, GroupNorm, GroupUpdate, backward};
 use crate::nn::{Implementation, LossScaler, Mode, Optimizer};
 use crate::scenario::Fault;
-use crate::seed::{Isolation, STATISTICS_STRIDE, SeedInstance, SeedRecord, trains};
+use crate::seed::{STATISTICS_STRIDE, SeedRecord, trains};
 use crate::telemetry::Fallbacks;
 use crate::torch::{Autocast, Backend, FiniteGuard, Stream, TorchError, peek};
 
@@ -53,7 +51,8 @@ impl TrainingRules<'_> {
         let backend = env.backend.0;
         if self.experiment.scenario.run.cuda_graphs && !backend.uses_own_kernels() {
             // Seeds read them there from now on, in a batch that is not recorded as well.
-            place_amplitudes(&mut env.slots.0, self.experiment.isolation(), backend)?;
+            env.slots
+                .place_amplitudes(self.experiment.isolation(), backend.device)?;
         }
         if self.may_be_recorded(env) {
             in_batch("train", batch, || self.play_recorded(env, stream, (batch, &samples)))?;
@@ -190,7 +189,7 @@ impl TrainingRules<'_> {
             _ => None,
         };
         let host = env.host.0.get();
-        let uses = training_slots(&mut env.slots.0, self.experiment.isolation());
+        let grafts = env.slots.training_grafts(self.experiment.isolation());
         let mut first_row = 0;
         for rows in micro_batches(samples.n, self.experiment.scenario.training.micro_batches) {
             let x = part(&samples.x, first_row, rows, samples.n)?;
@@ -202,7 +201,7 @@ impl TrainingRules<'_> {
             let mut logits = {
                 let autocast = |kind| Autocast::new(backend.device, kind);
                 let _autocast = precision.map(autocast).transpose()?;
-                grafted::forward(&**host, &uses, &x, Mode::Train)?
+                grafted::forward(&**host, &grafts, &x, Mode::Train)?
             };
             if fault == Some(&Fault::NanLoss) {
                 logits = logits.f_mul_scalar(f64::NAN).map_err(TorchError::from)?;
@@ -315,38 +314,6 @@ fn part(whole: &Tensor, first: usize, count: usize, n: usize) -> Result<Tensor, 
     } else {
         Ok(whole.f_narrow(0, first as i64, count as i64)?)
     }
-}
-
-/// The slots that take part in training, in execution order.
-pub fn training_slots<'a>(slots: &'a mut [Slot], isolation: Isolation) -> SmallVec<[Graft<'a>; 4]> {
-    let mut uses: SmallVec<[Graft; 4]> = slots
-        .iter_mut()
-        .filter_map(|slot| {
-            let (seed, module) = (slot.record.as_ref()?, slot.module.as_mut()?);
-            let kind = graft_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train)?;
-            Some(Graft {
-                boundary: slot.spec.boundary,
-                instance: module.get() as &SeedInstance,
-                kind,
-            })
-        })
-        .collect();
-    uses.sort_unstable_by_key(|slot| slot.boundary);
-    uses
-}
-
-/// Puts the amplitudes of seeds that are blended where recorded batches read them.
-fn place_amplitudes(slots: &mut [Slot], isolation: Isolation, backend: Backend) -> Result<(), TorchError> {
-    for slot in slots {
-        let (Some(seed), Some(module)) = (&slot.record, &mut slot.module) else {
-            continue;
-        };
-        let kind = graft_kind(seed.stage, seed.alpha.alpha(), seed.algorithm, isolation, Mode::Train);
-        if let Some(GraftKind::Blend { alpha, .. }) = kind {
-            module.get().place_amplitude(alpha, backend.device)?;
-        }
-    }
-    Ok(())
 }
 
 /// Divides the gradients of a group by the scale of their loss, before anything looks at them.

@@ -10,17 +10,17 @@ use super::attribution::{Attribution, coalition_rows, shapley};
 use super::pass::{MAIN, ValPlan};
 use super::plan::AttributionPlan;
 use crate::data::FeedArithmetic;
+use crate::env::grafted::Graft;
 use crate::env::{
-    EnvId, EnvStream, EpisodeStats, Experiment, HostModel, HostParams, LoadedData, SeedSlots, Slot, StepStatus,
-    ValMetrics,
+    EnvId, EnvStream, EpisodeStats, Experiment, HostModel, HostParams, LoadedData, SeedSlots, StepStatus, ValMetrics,
 };
 use crate::growth::SeedStage;
 use crate::health::{Failure, InEnv};
 use crate::host::OpCost;
-use crate::seed::{Growth, Isolation, SeedRecord};
+use crate::seed::{Growth, SeedRecord};
 use crate::telemetry::{CoalitionRow, CounterfactualMatrix, Payload};
 use crate::torch::{HostSyncCounter, read_f64};
-use crate::training::{EnvAccumulators, StepResult, training_slots};
+use crate::training::{EnvAccumulators, StepResult};
 
 /// The step's only wait; errors of earlier device work surface here.
 pub fn wait_all(
@@ -81,18 +81,18 @@ pub fn count_compute(
         if !status.is_active() {
             continue;
         }
-        let training = macs_of_training(host.0.get().op_costs(), &mut slots.0, experiment.isolation());
+        let grafts = slots.training_grafts(experiment.isolation());
+        let training = macs_of_training(host.0.get().op_costs(), &grafts);
         stats.compute.train_macs += training * data.feed.train_samples() as u64;
         stats.compute.val_macs += plan.macs * data.feed.val_samples() as u64;
     }
 }
 
-/// Multiply-accumulates of training on one sample, with the seeds that take part now. `ops`: of the host, in order. Frozen
-/// ones have no gradients of weights, and of activations only after something that learns.
-pub fn macs_of_training(ops: &[OpCost], slots: &mut [Slot], isolation: Isolation) -> u64 {
-    let seeds = training_slots(slots, isolation);
+/// Multiply-accumulates of training on one sample with the seeds of `grafts`. `ops`: of the host, in order. Frozen ones have no
+/// gradients of weights, and of activations only after something that learns.
+pub fn macs_of_training(ops: &[OpCost], grafts: &[Graft]) -> u64 {
     let first_learning = ops.iter().position(|op| !op.is_frozen).unwrap_or(ops.len());
-    let learning_from = seeds
+    let learning_from = grafts
         .first()
         .map_or(first_learning, |seed| seed.boundary.min(first_learning));
     let passes = |(index, op): (usize, &OpCost)| match op.is_frozen {
@@ -100,7 +100,7 @@ pub fn macs_of_training(ops: &[OpCost], slots: &mut [Slot], isolation: Isolation
         true => 1 + u64::from(index >= learning_from),
     };
     let host: u64 = ops.iter().enumerate().map(|op| passes(op) * op.1.macs).sum();
-    let seeds = seeds
+    let seeds = grafts
         .iter()
         .map(|seed| seed.instance.macs(ops[seed.boundary - 1].positions));
     host + FORWARD_AND_BACKWARD * seeds.sum::<u64>()
