@@ -1,2 +1,5 @@
 if __name__ == "__main__":
-    main(Path(__file__).parent, sys.argv[1:])
+    try:
+        main(Path(__file__).parent, sys.argv[1:])
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))

@@ -119,8 +119,8 @@ def grow(
 ) -> Grown:
     """Grows a network on data within a budget, and compares it with what else the compute could have been spent on.
 
-    ``x`` are images ``[n, height, width]`` or ``[n, height, width, channels]``, bytes or floats from 0 to 1, with labels
-    ``y``; or the path of data that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list
+    ``x`` are images ``[n, height, width]`` or ``[n, height, width, channels]``, or as PyTorch has them ``[n, channels,
+    height, width]`` with 1 or 3 channels, bytes or floats from 0 to 1, with labels ``y``; or the path of data that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list
     hosts``, or a module that :func:`to_host` understands, which is then the given network; ``weights`` a ``state_dict`` or a
     safetensors file to begin with, whose head may be for other classes: a new one is drawn. ``normalise`` says how the given
     network was trained to read pixels, and is asked for where a network is given: ``(means, deviations)``, each with a number
@@ -209,7 +209,10 @@ def _given(place: Path, network: torch.nn.Module | Weights, x: numpy.ndarray | P
     if not isinstance(network, Mapping):
         from .hosts import to_host
 
-        return str(to_host(network, _shape(x), place / "host.safetensors"))
+        try:
+            return str(to_host(network, _shape(x), place / "host.safetensors"))
+        except ValueError as error:
+            raise EngineError(str(error)) from error
     from safetensors.torch import save_file
 
     for name, tensor in network.items():
@@ -276,8 +279,15 @@ def _shape(x: numpy.ndarray | Place) -> tuple[int, int, int]:
     """Channels, height and width of the images."""
     if isinstance(x, (str, os.PathLike)):
         raise EngineError("a module needs the images as an array: how large they are is not known from a path")
-    height, width, *channels = numpy.asarray(x).shape[1:]
+    height, width, *channels = _channels_last(x).shape[1:]
     return (channels[0] if channels else 1, height, width)
+
+
+def _channels_last(x: numpy.ndarray) -> numpy.ndarray:
+    """Images as ``[n, height, width, channels]``, also of PyTorch's ``[n, channels, height, width]``."""
+    images = numpy.asarray(x)
+    channels, *sides = images.shape[1:] if images.ndim == 4 else (0,)
+    return images.transpose(0, 2, 3, 1) if channels in (1, 3) and sides[0] == sides[1] > 3 else images
 
 
 def _data(file: Path, x: numpy.ndarray | Place, y: numpy.ndarray | None, test: Labelled | None) -> str:
@@ -289,7 +299,7 @@ def _data(file: Path, x: numpy.ndarray | Place, y: numpy.ndarray | None, test: L
     parts = {"train": (x, y)} if test is None else {"train": (x, y), "test": test}
     arrays: dict[str, Any] = {}
     for part, (images, labels) in parts.items():
-        images, labels = numpy.asarray(images), integers(labels, f"the labels of the {part} part")
+        images, labels = _channels_last(images), integers(labels, f"the labels of the {part} part")
         if images.ndim == 3:
             images = images[..., numpy.newaxis]
         if images.ndim != 4 or labels.shape != images.shape[:1]:

@@ -1,7 +1,8 @@
 """A network written in PyTorch as a host that grows: ``host: grown("host.safetensors")`` in a scenario.
 
 Read are lines of convolution, batch norm and ReLU, max pools, basic residual blocks, and at the end a mean over positions and a
-linear layer. Layers are called as in the module, so that ``task.freeze`` finds them; slots are behind every block.
+linear layer; dropout, which does nothing in evaluation mode, is left out. Layers are called as in the module, so that
+``task.freeze`` finds them; slots are behind every block.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ __all__ = ["to_host"]
 _RELU = (nn.ReLU, torch.relu, functional.relu, "relu", "relu_")
 _ADD = (operator.add, operator.iadd, torch.add, "add", "add_")
 _FLATTEN = (nn.Flatten, torch.flatten, "flatten")
+_MEAN = (torch.mean, "mean")
+# What a network in evaluation mode does without.
+_NOTHING = (nn.Identity, nn.Dropout, nn.Dropout2d, functional.dropout, functional.dropout2d)
 _BATCH_NORM = ("weight", "bias", "running_mean", "running_var")
 
 
@@ -60,6 +64,10 @@ class _Reader:
         except Exception as error:
             raise ValueError(f"torch.fx cannot trace the module: {error}") from error
         self.modules = dict(traced.named_modules())
+        for node in traced.graph.nodes:
+            if self._is(node, *_NOTHING):
+                node.replace_all_uses_with(node.args[0])
+                traced.graph.erase_node(node)
         self.nodes = traced.graph.nodes
         self.input, self.channels, self.side = (channels, side), channels, side
         self.layers: list[dict[str, Any]] = []
@@ -78,8 +86,6 @@ class _Reader:
                 here = self._conv(users[0])
             elif self._is(users[0], nn.MaxPool2d):
                 here = self._pool(users[0])
-            elif self._is(users[0], nn.Identity):
-                here = users[0]
             else:
                 return self._head(users[0])
 
@@ -93,14 +99,17 @@ class _Reader:
         return any(isinstance(called, kind) if isinstance(kind, type) else called == kind for kind in kinds)
 
     def _refuse(self, node: fx.Node, why: str) -> ValueError:
-        name = node.target if node.op == "call_module" else node.name
-        kind = type(self._called(node)).__name__ if node.op == "call_module" else node.op
-        return ValueError(f"layer {name} ({kind}) cannot be part of a host: {why}")
+        return ValueError(f"layer {self._name(node)} cannot be part of a host: {why}")
+
+    def _name(self, node: fx.Node) -> str:
+        if node.op == "call_module":
+            return f"{node.target} ({type(self._called(node)).__name__})"
+        return f"{node.name} ({node.op})"
 
     def _only_user(self, node: fx.Node, *kinds: Any, what: str) -> fx.Node:
         users = list(node.users)
         if len(users) != 1 or not self._is(users[0], *kinds):
-            raise self._refuse(node, f"{what} has to follow it")
+            raise self._refuse(node, f"{what} has to follow it, not {', '.join(map(self._name, users))}")
         return users[0]
 
     def _given(self, node: fx.Node, **usual: Any) -> tuple[Any, ...]:
@@ -244,12 +253,22 @@ class _Reader:
             if self._given(node, output_size=None)[0] not in (1, (1, 1), [1, 1]):
                 raise self._refuse(node, "a host takes the mean over all positions")
             node = self._only_user(node, *_FLATTEN, what="a Flatten")
+        elif self._is(node, *_MEAN):
+            dims, keeps = self._given(node, dim=None, keepdim=False)
+            if not isinstance(dims, (tuple, list)) or sorted(dim % 4 for dim in dims) != [2, 3]:
+                raise self._refuse(node, f"it is the mean over dimensions {dims}; a host takes that over all positions, (2, 3)")
+            if not keeps:
+                return self._linear(node)
+            node = self._only_user(node, *_FLATTEN, what="a Flatten")
         elif self.side != 1 or not self._is(node, *_FLATTEN):
             raise self._refuse(node, "a host is a line of Conv2d, BatchNorm2d and ReLU, MaxPool2d, basic residual blocks, "
-                               "AdaptiveAvgPool2d(1), Flatten and Linear")
+                               "AdaptiveAvgPool2d(1) and Flatten or mean((2, 3)), and Linear")
         dims = self._given(node, start_dim=0, end_dim=-1)
         if dims not in ((1, -1), (1, 3), (-3, -1), (-3, 3)):
             raise self._refuse(node, f"it flattens dimensions {dims}; those behind the first, start_dim=1, become one")
+        self._linear(node)
+
+    def _linear(self, node: fx.Node) -> None:
         node = self._only_user(node, nn.Linear, what="a Linear")
         if [(user.op, user.args) for user in node.users] != [("output", (node,))]:
             raise self._refuse(node, "the network has to end with it, and return what it gives; a softmax belongs to the loss")

@@ -104,7 +104,20 @@ def engine(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("make", [cnn, SmallResnet])
+class Averaged(nn.Module):
+    """Ends in a mean by hand, with dropout and layers that do nothing in between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = list(cnn().children())[:-3]
+        self.block = nn.Sequential(*layers[:4], nn.Dropout2d(0.05), *layers[4:])
+        self.drop, self.nothing, self.fc = nn.Dropout(0.05), nn.Identity(), nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.nothing(self.drop(self.block(x).mean((2, 3)))))
+
+
+@pytest.mark.parametrize("make", [cnn, SmallResnet, Averaged])
 def test_the_engine_reads_what_pytorch_reads(make, tmp_path: Path) -> None:
     pixels, labels = images()
     torch.manual_seed(3)
@@ -160,9 +173,10 @@ def ending(*end: nn.Module) -> nn.Module:
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        (nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU()), "layer 0 (Conv2d) .* a BatchNorm2d has to follow it"),
+        (nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU()), "layer 0 (Conv2d) .* a BatchNorm2d has to follow it, not 1 (ReLU)"),
         (nn.Sequential(nn.Conv2d(1, 4, 5, padding=1), nn.BatchNorm2d(4), nn.ReLU()), "layer 0 .* zeros of half its width"),
-        (nn.Sequential(nn.Dropout(0.5)), "layer 0 (Dropout) .* a host is a line of"),
+        (nn.Sequential(nn.Tanh()), "layer 0 (Tanh) .* a host is a line of"),
+        (nn.Sequential(nn.Dropout(0.5)), "layer output .* a host is a line of"),
         (nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4, eps=1e-3), nn.ReLU()), "layer 1 .* eps 1e-5"),
         (nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()), "layer 0 .* channels: it reads 3, and is given 1"),
         (ending(Tripled(4, 4, 1)), "layer add (call_function) .* its alpha is not 1"),

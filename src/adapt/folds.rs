@@ -27,11 +27,9 @@ impl Folds {
         };
         let all = joined([&set.train, &set.val])?;
         if all.len() < 2 * FOLDS {
-            let found = all.len();
-            let least = 2 * FOLDS;
-            return Err(GrowError::Refused(format!(
-                "{found} images to learn from; at least {least} are needed"
-            )));
+            let (found, least) = (all.len(), 2 * FOLDS);
+            let why = format!("{found} images to learn from; at least {least} are needed");
+            return Err(GrowError::Refused(why));
         }
         let mut by_class: Vec<usize> = (0..all.len()).collect();
         by_class.sort_by_key(|&place| all.labels[place]);

@@ -36,6 +36,9 @@ const BATCH: usize = 40;
 /// Learning rates that are tried for every row.
 pub const RATES: [f64; 3] = [0.03, 0.1, 0.3];
 
+/// Fields that every row has for itself.
+const OWN: &str = "task.freeze task.host_opt task.seed_opt training.host_lr training.seed_lr initial_topology";
+
 /// A network and what it is to be adapted to.
 pub struct Order<'a> {
     /// The scenario of all trainings.
@@ -63,11 +66,17 @@ pub struct Order<'a> {
 /// # Errors
 /// [`GrowError`].
 pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
+    let refused = |why: String| Err(GrowError::Refused(why));
+    let mut set = order.base.overrides.iter().map(|set| &set.path);
+    if let Some(path) = set.find(|path| OWN.split(' ').any(|own| path.starts_with(own))) {
+        return refused(format!("{path} can't be set: each row of the table has its own"));
+    }
     let prepared = order.base.prepare(&Variant::default())?;
     let (task, folder) = (&prepared.loaded.task, prepared.file.folder.as_deref());
     let kept = GrownNetwork::load_any(&order.given)?.ok();
     GrownNetwork::check_domain(kept.as_ref(), &order.domain)?;
     let mut data = TaskData::load(task, folder, &order.names.data)?;
+    check_reading(kept.as_ref(), &data)?;
     let known = order.names.hosts.classes(task, folder);
     let is_of_same = known.len() as i64 != task.classes || data.compare_classes(&known);
     let plan = order.names.hosts.of(&task.host, folder)?.plan(task.classes);
@@ -75,9 +84,9 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     let given = GivenWeights::read(&name, None, &plan)?;
     if !given.has_body(&plan) || (!given.absent.is_empty() && given.other_classes.is_none()) {
         let absent = given.absent.join(", ");
-        return Err(GrowError::Refused(format!(
+        return refused(format!(
             "the weights have nothing for {absent}: only a whole network is adapted"
-        )));
+        ));
     }
     let has_head = given.absent.is_empty() && is_of_same;
     let origins = &prepared.loaded.origins;
@@ -97,14 +106,19 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     let least = parts.head_size as f64 / size;
     if !has_head && least > order.budget {
         let budget = order.budget;
-        return Err(GrowError::Refused(format!(
+        return refused(format!(
             "nothing fits into a budget of {budget}x: a head for these classes adds {least:.2}x"
-        )));
+        ));
     }
     let batch = BATCH.min((folds.least() / 4).max(1));
     let steps = UPDATES.div_ceil((folds.least() / batch).max(1));
     if let Some(old) = &order.old {
-        old.check_host(plan.topology(), plan.input())?;
+        let fits = old.check_host(plan.topology(), plan.input());
+        fits.map_err(|error| GrowError::Refused(format!("--old: {error}")))?;
+        if !has_head {
+            let why = "--old is not read: the new images have other classes";
+            report(PlayEvent::Note(why.into()));
+        }
     }
     // Other answers would be learnt from otherwise.
     let of_same = order.old.as_ref().filter(|_| has_head);
@@ -123,11 +137,8 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         ordered: 0,
         planned: 0,
     };
-    let _lock = open_place(
-        &order.place,
-        &what_was_ordered(order, &prepared, &data, &given),
-        order.is_forced,
-    )?;
+    let ordered = what_was_ordered(order, &prepared, &data, &given);
+    let _lock = open_place(&order.place, &ordered, order.is_forced)?;
     for note in data.notes() {
         report(PlayEvent::Note(note));
     }
@@ -135,8 +146,7 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     trainer.planned = trainings_of(&methods, &order.rates);
     let mut tuned: Vec<Tuned> = Vec::new();
     for method in methods {
-        let found = tune(&mut trainer, method, &tuned, report)?;
-        tuned.push(found);
+        tuned.push(tune(&mut trainer, method, &tuned, report)?);
     }
     let outcomes = refit(&mut trainer, tuned, report)?;
     let given = match kept {
@@ -148,10 +158,26 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         Some(kept) => kept,
         None => given_network(&old_plan, &name, &outcomes[0].network)?,
     };
-    let old = order.old.as_ref().filter(|_| has_head);
-    let old = old.map(TestPart::of).transpose()?.flatten();
+    let old = of_same.map(TestPart::of).transpose()?.flatten();
     let wanted = (order.domain.as_str(), order.budget);
     table(wanted, given, outcomes, TestPart::of(&data)?.as_ref(), old.as_ref())
+}
+
+/// Refuses images that would be read by other constants than the given network's: the file of a network has one for all domains.
+fn check_reading(kept: Option<&GrownNetwork>, data: &TaskData) -> Result<(), GrowError> {
+    let (Some(kept), TaskData::Images(set)) = (kept.filter(|kept| !kept.data.hash.is_empty()), data) else {
+        return Ok(());
+    };
+    let given = [kept.data.scale.as_slice(), &kept.data.offset].concat();
+    let new = [set.a.as_slice(), &set.b].concat();
+    let is_close = |(one, other): (&f32, &f32)| (one - other).abs() <= 1e-4 * one.abs().max(other.abs());
+    if given.len() == new.len() && given.iter().zip(&new).all(is_close) {
+        return Ok(());
+    }
+    let [was, is] = [&given, &new].map(|pair| format!("pixel * {:?} + {:?}", pair[0], pair[pair.len() / 2]));
+    Err(GrowError::Refused(format!(
+        "the given network reads {was}, and these images would be read as {is}; leave out --normalise, and give pixels of the same range"
+    )))
 }
 
 /// Rows in the order in which they are played: what others follow first. `has_head`: the given head is for the same classes.

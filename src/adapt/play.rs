@@ -137,13 +137,13 @@ impl Trainer<'_> {
         })?;
         // That of images that it has learnt from, or of a fold.
         (network.measures.validation, network.data.validation) = (None, None);
+        network.growth.iter_mut().for_each(|seed| seed.measures = None);
         let judges = fold.map(|fold| self.folds.judges(fold)).transpose()?.flatten();
         let right = judges.map(|judges| judges.right(&network)).transpose()?;
         let is_needed = fold.is_none() || method == Method::StatisticsAndHead;
         let trained = Trained {
             number,
             right: right.unwrap_or_default(),
-            macs: played.effort.macs,
             seconds: played.effort.seconds,
             has_network: is_needed,
             network: Some(network).filter(|_| is_needed),
@@ -160,8 +160,6 @@ pub struct Trained {
     pub number: usize,
     /// Whether each image of its fold is read rightly.
     pub right: Vec<bool>,
-    /// Multiply-accumulates of it.
-    pub macs: u64,
     /// Wall time.
     pub seconds: f64,
     has_network: bool,

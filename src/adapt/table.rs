@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::methods::Method;
 use crate::grow::{Bounded, GrowError, paired, share};
 use crate::keep::TestPart;
-use crate::network::GrownNetwork;
+use crate::network::{GrownNetwork, Measured};
 
 /// Images of a batch whose domain is looked for.
 pub const RECOGNISED: i64 = 32;
@@ -21,9 +21,7 @@ pub struct Outcome {
     pub right: Vec<bool>,
     /// The network of all images.
     pub network: GrownNetwork,
-    pub tried: usize,
     pub seconds: f64,
-    pub macs: u64,
 }
 
 /// A row of the table.
@@ -47,19 +45,15 @@ pub struct Row {
     /// The written row minus this, percentage points of the test part, without one of the cross-validated images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_ahead: Option<Bounded>,
-    /// Percent of the test part of the old data, by the network alone.
+    /// Percent of the test part of the old data, by what is kept for them: the given network where that is inside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<Bounded>,
     /// The learning rate.
     pub rate: f64,
     /// The head was trained before the rest.
     pub head_first: bool,
-    /// Trainings, those at other rates among them.
-    pub tried: usize,
     /// Wall time of the trainings.
     pub seconds: f64,
-    /// Multiply-accumulates of the trainings, in billions.
-    pub gmacs: f64,
 }
 
 /// The given network with a domain more, and the table.
@@ -102,13 +96,15 @@ pub fn table(
         false => size,
     };
     outcomes.sort_by_key(|outcome| (!outcome.method.keeps(), added(outcome), outcome.method));
-    let right = |part: Option<&TestPart>| -> Result<Vec<Option<Vec<bool>>>, GrowError> {
-        let tested = outcomes
-            .iter()
-            .map(|outcome| part.map(|part| part.right(&outcome.network)).transpose());
-        Ok(tested.collect::<Result<_, _>>()?)
-    };
-    let (tested, olds) = (right(test)?, right(old)?);
+    let right = |part: Option<&TestPart>, network: &GrownNetwork| part.map(|part| part.right(network)).transpose();
+    let tested = outcomes.iter().map(|outcome| right(test, &outcome.network));
+    let tested = tested.collect::<Result<Vec<_>, _>>()?;
+    let by_given = right(old, &given)?;
+    let olds = outcomes.iter().map(|outcome| match outcome.method.keeps() {
+        true => Ok(by_given.clone()),
+        false => right(old, &outcome.network),
+    });
+    let olds = olds.collect::<Result<Vec<_>, _>>()?;
     let fits = |outcome: &Outcome| added(outcome) as f64 <= budget * size as f64;
     let kept = || {
         outcomes
@@ -145,15 +141,18 @@ pub fn table(
             old: olds[place].as_deref().map(share),
             rate: outcome.rate,
             head_first: outcome.follows_head,
-            tried: outcome.tried,
             seconds: outcome.seconds,
-            gmacs: outcome.macs as f64 / 1e9,
         }
     });
     let rows: Vec<Row> = rows.collect();
     let why = why(&rows[written], best.method.name(), budget, error);
     let chosen = outcomes.swap_remove(written);
     let mut network = given;
+    network.measures.test = network.measures.test.or(by_given.map(|right| Measured {
+        accuracy: share(&right).mean,
+        loss: None,
+        samples: right.len() as u64,
+    }));
     network.domains.insert(domain.into(), chosen.network);
     let share = |part: Option<&TestPart>, domain| {
         part.map(|part| part.recognised(&network, domain, RECOGNISED))

@@ -150,8 +150,6 @@ pub fn refit(trainer: &mut Trainer, mut tuned: Vec<Tuned>, report: &mut Report) 
             follows_head: tuned.setting.follows_head,
             right: tuned.right,
             seconds: tuned.all.iter().map(|trained| trained.seconds).sum(),
-            macs: tuned.all.iter().map(|trained| trained.macs).sum(),
-            tried: tuned.all.len(),
             network: networks.remove(&place).ok_or_else(stopped)?,
         })
     });

@@ -215,7 +215,7 @@ impl Progress {
                     self.kept += self.end - self.played;
                 }
                 self.played = self.end;
-                let accuracy = accuracy.map_or("not measured".into(), |accuracy| format!("accuracy {accuracy:.2} %"));
+                let accuracy = accuracy.map_or("trained".into(), |accuracy| format!("accuracy {accuracy:.2} %"));
                 let kept = if is_kept { ", played before" } else { "" };
                 let line = format!("{}: {accuracy}{kept}{}", self.name, self.time_left());
                 self.terminal.say(&line);

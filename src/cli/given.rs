@@ -285,7 +285,7 @@ fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String,
     }
     let names = names.join(", ");
     Err(Rejection::Usage(format!(
-        "--weights {path}: they are of none of {names} with {classes} classes{nearest}; leave what does not fit out of the file, or say of which \
-         host they are by --host"
+        "--weights {path}: they are of none of {names} with {classes} classes{nearest}; say of which host they are by --host, \
+         or bring a module of PyTorch along by to_host, as docs/guide/src/bring_a_network.md shows"
     )))
 }

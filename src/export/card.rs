@@ -17,7 +17,7 @@ const FORMAT: u32 = 1;
 const SECTIONS: [(&str, &str); 8] = [
     (
         "choice",
-        "Beside what else its compute could have been spent on: `grow.json`.",
+        "What else was tried: in `grow.json`, of an adaptation in `adapt.json`.",
     ),
     (
         "sizes",
@@ -25,8 +25,8 @@ const SECTIONS: [(&str, &str); 8] = [
     ),
     (
         "measures",
-        "Accuracies in percent, with Wilson's 95 % intervals of the samples alone: another training would differ by more. The \
-         network was chosen by the validation part.",
+        "Accuracies in percent, with Wilson's 95 % intervals of the samples alone: another training would differ by more. A \
+         grown network was chosen by the validation part.",
     ),
     (
         "growth",
@@ -106,25 +106,37 @@ pub(super) fn markdown(network: &GrownNetwork, card: &Value) -> String {
         let Some(value) = card.get(section) else { continue };
         _ = write!(text, "\n## {section}\n\n");
         match value {
-            Value::Array(seeds) if seeds.is_empty() => text += "No seed was committed.\n",
-            Value::Array(seeds) => {
-                for seed in seeds {
-                    let rows = rows_of(seed, "").into_iter();
-                    let facts: Vec<String> = rows.map(|(name, value)| format!("{name} {value}")).collect();
-                    _ = writeln!(text, "- {}", facts.join("; "));
+            Value::Object(domains) if section == "domains" => {
+                for (name, known) in domains {
+                    for part in ["measures", "sizes", "growth"] {
+                        _ = write!(text, "### {name}: {part}\n\n{}\n", content(&known[part]));
+                    }
                 }
+                text += note;
             }
-            Value::Object(_) => {
-                text += "| | |\n| --- | --- |\n";
-                for (name, value) in rows_of(value, "") {
-                    _ = writeln!(text, "| {name} | {value} |");
-                }
-            }
-            value => _ = writeln!(text, "{}", value.as_str().unwrap_or_default()),
+            value => _ = write!(text, "{}\n{note}", content(value)),
         }
-        _ = writeln!(text, "\n{note}");
+        text.push('\n');
     }
     text + "\n" + &scaling(network)
+}
+
+/// What a section says: a table, a list of seeds, or a sentence.
+fn content(value: &Value) -> String {
+    let lines = |lines: &mut dyn Iterator<Item = String>| lines.fold(String::new(), |text, line| text + &line + "\n");
+    match value {
+        Value::Array(seeds) if seeds.is_empty() => "No seed was committed.\n".into(),
+        Value::Array(seeds) => lines(&mut seeds.iter().map(|seed| {
+            let rows = rows_of(seed, "").into_iter();
+            let facts: Vec<String> = rows.map(|(name, value)| format!("{name} {value}")).collect();
+            format!("- {}", facts.join("; "))
+        })),
+        Value::Object(_) => {
+            let rows = rows_of(value, "").into_iter();
+            "| | |\n| --- | --- |\n".to_owned() + &lines(&mut rows.map(|(name, value)| format!("| {name} | {value} |")))
+        }
+        value => format!("{}\n", value.as_str().unwrap_or_default()),
+    }
 }
 
 /// The values of an object by their names, those of objects in it behind the names of these.

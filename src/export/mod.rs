@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde_json::json;
 
-use crate::hash::sha256_of;
+use crate::hash::{sha256, sha256_of};
 use crate::health::{AtPath, FileError};
 use crate::network::{GrownNetwork, NetworkError};
 use crate::storage::{read_dir, replace_folder};
@@ -90,7 +90,7 @@ pub fn export_network(network: &GrownNetwork, kept: Vec<u8>, choice: Option<&str
     let mut files = Vec::new();
     if !network.domains.is_empty() {
         let (certificate, hash) = certificate_of(network, &names)?;
-        card["certificate"] = json!({ "sha256": hash });
+        card["certificate"] = json!({ "sha256": hash, "images_sha256": sha256(&certificate) });
         files.push((CERTIFICATE_FILE, certificate));
     }
     files.extend([

@@ -123,13 +123,12 @@ pub(super) fn network_py(network: &GrownNetwork, names: &Names) -> String {
 fn doc(network: &GrownNetwork) -> String {
     let measures = &network.measures;
     format!(
-        r#""""A network that simic-engine {} has {}: {} parameters, {} of them in {}.
+        r#""""A network that simic-engine has {}: {} parameters, {} of them in {}.
 
 `load()` returns it with its weights, `normalise(samples)` turns samples as files hold them into what it reads.
 {}`python network.py` measures its accuracy again; card.md says what is known of it. It needs torch alone.
 """
 "#,
-        plain(&network.origin.engine),
         if network.has_grown() { "grown" } else { "written" },
         measures.parameters,
         measures.parameters.saturating_sub(measures.host_parameters),

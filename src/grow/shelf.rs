@@ -47,6 +47,13 @@ pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, G
             locked()
         }
         (Some(_), Some(lock)) => {
+            // All is replaced in the end.
+            let mut names = held.iter().map(|name| name.to_string_lossy());
+            if let Some(name) = names.find(|name| !["order", "attempt", "."].iter().any(|own| name.starts_with(own))) {
+                return Err(occupied(format!(
+                    "holds {name}, which isn't part of the order: move it"
+                )));
+            }
             let text = fs::read_to_string(&order).at(&order)?;
             let differing = differing(&serde_json::from_str(&text).at(&order)?, ordered).join("\n  ");
             match differing.is_empty() {

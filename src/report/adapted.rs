@@ -21,9 +21,9 @@ pub fn adaptation_text(adapted: &Adapted, place: &Path, width: usize) -> String 
         format!("by statistics alone, {new:.0} % of new and {old:.0} % of old batches of {RECOGNISED} images are told apart\n")
     });
     format!(
-        "{table}\n{why}\n{recognised}domain `{}` beside the given network, which is as it was\nwritten to {}\n",
-        adapted.domain,
-        place.display()
+        "{table}\n{why}\n{recognised}{} has the given network, as it was, and its domain `{}`\n",
+        place.display(),
+        adapted.domain
     )
 }
 

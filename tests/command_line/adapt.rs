@@ -27,7 +27,7 @@ fn a_network_gets_one_domain_after_the_other_and_stays_inside_bit_for_bit() {
     let line = format!("--scenario digits.ron --weights {given} -o adapted");
     let printed = succeeds(&adapt(place.path(), &line));
 
-    assert_has(&printed, &["domain `digits` beside the given network"]);
+    assert_has(&printed, &["adapted has the given network, as it was"]);
     let files = "adapt.json card.json card.md certificate.safetensors kept.safetensors network.py network.safetensors \
                  report.html";
     assert_eq!(names(&at("adapted")).join(" "), files);
@@ -43,6 +43,9 @@ fn a_network_gets_one_domain_after_the_other_and_stays_inside_bit_for_bit() {
     let again = "--scenario digits.ron --weights adapted --budget 0.01x -o both --domain";
     let taken = refused(&adapt(place.path(), &format!("{again} digits")));
     assert_has(&taken, &["domain \"digits\"", "has one of this name"]);
+    let refusal = |more: &str| refused(&adapt(place.path(), &format!("{again} night {more}")));
+    assert_has(&refusal("--normalise 0..1"), &["leave out --normalise"]);
+    assert_has(&refusal("--set task.freeze=None"), &["task.freeze can't be set"]);
     succeeds(&adapt(place.path(), &format!("{again} night")));
 
     let table = json(&read(&at("both/adapt.json")));
@@ -51,6 +54,8 @@ fn a_network_gets_one_domain_after_the_other_and_stays_inside_bit_for_bit() {
     assert!(written["added_share"].as_f64() <= Some(0.01), "{written}");
     let networks = [given, "adapted/kept.safetensors", "both/kept.safetensors"];
     let [given, adapted, both] = networks.map(|file| GrownNetwork::load(&at(file)).expect("a network"));
+    let growth = &adapted.domains["digits"].growth;
+    assert!(growth.iter().all(|seed| seed.measures.is_none()));
     assert!(given.parameters == adapted.parameters && given.parameters == both.parameters);
     assert_eq!(both.domains.keys().collect::<Vec<_>>(), ["digits", "night"]);
     assert!(both.domains["digits"] == adapted.domains["digits"]);

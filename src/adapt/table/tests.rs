@@ -31,9 +31,7 @@ fn adapted(budget: f64) -> Result<Adapted, GrowError> {
             follows_head: false,
             right: (0..100).map(|image| image < right).collect(),
             network,
-            tried: 1,
             seconds: 0.0,
-            macs: 0,
         }
     });
     table(("night", budget), given, outcomes.into(), None, None)

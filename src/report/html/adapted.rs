@@ -15,8 +15,8 @@ pub fn adaptation_page(adapted: &Adapted) -> String {
     let written = adapted.rows.iter().find(|row| row.name == adapted.written);
     page.head = Some(html! {
         p.name { "adapt" }
-        h1 { (capitalised(&adapted.why)) }
-        @for better in &adapted.better { p.note { (better) } }
+        h1 { (capitalised(&adapted.why).replace('`', "")) }
+        @for better in &adapted.better { p.note { (better.replace('`', "")) } }
         @if let Some(row) = written {
             div.tiles {
                 (tile(&row.name, "what learns"))
@@ -25,16 +25,20 @@ pub fn adaptation_page(adapted: &Adapted) -> String {
             }
         }
     });
-    let names: Vec<&str> = adapted.rows.iter().map(|row| row.name.as_str()).collect();
+    let groups = ["the given network is inside", "a copy, fine-tuned", "written"];
     let points = adapted.rows.iter().map(|row| Point {
-        group: &row.name,
+        group: match row.keeps {
+            _ if row.name == adapted.written => groups[2],
+            true => groups[0],
+            false => groups[1],
+        },
         name: row.name.clone(),
-        cost: row.added as f64,
+        cost: row.added_share,
         accuracy: row.test.unwrap_or(row.cross_validated).mean,
     });
     let about = "Of the new images. A fine-tuned copy is a network more, as the given one is kept beside it.";
     let body = html! {
-        (scatter("parameters added", about, &names, points))
+        (scatter("what is added, in sizes of the given network", about, &groups, points))
         (shown(adaptation_table(&adapted.rows)))
     };
     page.section("better", "What is it worth, and what does it cost?", body);

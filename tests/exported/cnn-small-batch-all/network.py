@@ -1,4 +1,4 @@
-"""A network that simic-engine 0 has grown: 0 parameters, 0 of them in 8 seeds.
+"""A network that simic-engine has grown: 0 parameters, 0 of them in 8 seeds.
 
 `load()` returns it with its weights, `normalise(samples)` turns samples as files hold them into what it reads.
 The network reads images of 8x8 pixels. `photograph(image)` of network.py, which needs Pillow, brings an image of
@@ -237,10 +237,11 @@ def read_part(files):
 def read_safetensors(path):
     """The tensors of a safetensors file by name."""
     kinds = {"F32": torch.float32, "I64": torch.int64, "U8": torch.uint8}
+    kinds |= {"F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
     data = bytearray(Path(path).read_bytes())
     (size,) = struct.unpack_from("<Q", data) if len(data) >= 8 else (len(data),)
     if size > len(data) - 8:
-        raise ValueError(f"{path} is cut off: its header has {size} bytes")
+        raise ValueError(f"{path} is cut off, or no safetensors file: its header would have {size} bytes")
     tensors, first_byte = {}, 8 + size
     for name, entry in json.loads(data[8:first_byte]).items():
         if name != "__metadata__":
@@ -313,4 +314,7 @@ def main(folder, arguments):
 
 
 if __name__ == "__main__":
-    main(Path(__file__).parent, sys.argv[1:])
+    try:
+        main(Path(__file__).parent, sys.argv[1:])
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))

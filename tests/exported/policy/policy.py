@@ -62,10 +62,11 @@ EMBEDDING, HIDDEN, LAYERS = 4, 128, 1
 def read_safetensors(path):
     """The tensors of a safetensors file by name."""
     kinds = {"F32": torch.float32, "I64": torch.int64, "U8": torch.uint8}
+    kinds |= {"F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
     data = bytearray(Path(path).read_bytes())
     (size,) = struct.unpack_from("<Q", data) if len(data) >= 8 else (len(data),)
     if size > len(data) - 8:
-        raise ValueError(f"{path} is cut off: its header has {size} bytes")
+        raise ValueError(f"{path} is cut off, or no safetensors file: its header would have {size} bytes")
     tensors, first_byte = {}, 8 + size
     for name, entry in json.loads(data[8:first_byte]).items():
         if name != "__metadata__":

@@ -232,7 +232,7 @@ impl GrownNetwork {
         let LayerGraph::Conv {
             kernel,
             stride,
-            bias: false,
+            bias,
             norm: Some(HostNorm::Batch),
             ..
         } = first.layer
@@ -249,7 +249,8 @@ impl GrownNetwork {
         // A domain may have a first convolution of its own.
         let distance = |network: &Self| -> Result<f64, NetworkError> {
             let weight = of(network, "conv.weight")?;
-            let features = inputs.f_conv2d(&weight, None::<Tensor>, stride, kernel / 2, 1, 1)?;
+            let bias = bias.then(|| of(network, "conv.bias")).transpose()?;
+            let features = inputs.f_conv2d(&weight, bias, stride, kernel / 2, 1, 1)?;
             let (variance, mean) = features.f_var_mean_dim([0_i64, 2, 3].as_slice(), false, false)?;
             let known = of(network, "norm.running_var")?.f_add_scalar(NORM_EPS)?;
             let apart = mean.f_sub(&of(network, "norm.running_mean")?)?.f_square()?;
