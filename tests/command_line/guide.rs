@@ -237,12 +237,14 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
         "proof/README.md",
         "proof/policy/README.md",
     ];
-    let reference = names(&repository().join("docs/reference")).into_iter();
-    let reference = reference.filter(|name| name.ends_with(".md"));
-    let reference = reference.map(|name| format!("docs/reference/{name}"));
+    let in_folders = ["docs/reference", "proof/claims"].into_iter().flat_map(|folder| {
+        let pages = names(&repository().join(folder)).into_iter();
+        let pages = pages.filter(|name| name.ends_with(".md"));
+        pages.map(move |name| format!("{folder}/{name}"))
+    });
     let mut broken = Vec::new();
 
-    for page in PAGES.iter().chain(&others).map(ToString::to_string).chain(reference) {
+    for page in PAGES.iter().chain(&others).map(ToString::to_string).chain(in_folders) {
         for link in links(&parts(&page).1) {
             let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
             let page_itself = PathBuf::from(&page);
