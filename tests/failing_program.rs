@@ -338,7 +338,7 @@ fn leases(root: &Path) -> usize {
     std::fs::read_dir(root.join("leases")).into_iter().flatten().count()
 }
 
-/// Exit codes and what goes with them; see docs/reference/training-loop.md. Of a killed process there is no exit code.
+/// Exit codes and what goes with them; see docs/reference/telemetry-and-runs.md. Of a killed process there is no exit code.
 fn is_as_documented(place: &Place, ended: &Output, fault: Fault) -> bool {
     let names_place = String::from_utf8_lossy(&ended.stderr).contains(&*place.runs().to_string_lossy());
     match ended.status.code() {
