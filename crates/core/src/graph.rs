@@ -106,7 +106,7 @@ pub struct SeedGraph {
     pub amplitude: f64,
 }
 
-/// The residual of a seed; formulas are in `docs/reference/hosts-and-seeds.md`.
+/// The residual of a seed; formulas are in `docs/reference/hosts.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs, reason = "sizes are called as the modules call them")]

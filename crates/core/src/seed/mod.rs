@@ -1,4 +1,4 @@
-//! Seeds: what can grow in a slot, and its life cycle there (`docs/reference/hosts-and-seeds.md`).
+//! Seeds: what can grow in a slot, and its life cycle there (`docs/reference/hosts.md`).
 //!
 //! Two halves that meet only in an env's slots: plain data (stages with their gates, alpha, legality, lifecycle) and tensors
 //! (blueprints, modules, gate networks, blend operators).
