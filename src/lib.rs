@@ -1,12 +1,12 @@
 //! An ECS simulation engine for **morphogenetic training**: neural networks that grow while they train.
 //!
-//! Small *seed modules* germinate in *slots* of a *host* network, learn there in isolation, are blended in, and are committed
-//! or pruned. A *controller*, a recurrent policy trained by PPO or a rule, decides once per step for each of many such
-//! trainings. Each training is one *env*: an entity of bevy's ECS whose components are its host, optimizers, slots and
-//! measurements. Ordered systems work on all envs at once; tensors are libtorch's.
+//! Small *seed modules* germinate in the *slots* of a *host* network. They learn there in isolation, are blended in, and are
+//! then committed or pruned. A *controller* decides once per step for each of many such trainings. It is a rule, or a
+//! recurrent policy trained by PPO. Each training is one *env*: an entity of bevy's ECS whose components are its host,
+//! optimizers, slots and measurements. Ordered systems work on all envs at once. Tensors are libtorch's.
 //!
 //! - [A run](#a-run): from a scenario to results
-//! - [Plugins](#plugins): what the engine consists of
+//! - [Plugins](#plugins): the parts of the engine
 //! - [Extending it](#extending-it): a section for each kind of part
 //! - [Determinism](#determinism), [Records](#records), [Errors](#errors)
 //! - [Where to read on](#where-to-read-on)
@@ -17,16 +17,17 @@
 //! - Data: embedded digits, procedural images and texts, the published image sets, folders of images, NPY, Parquet, token files.
 //! - Decisions: a recurrent policy with masked, factored actions trained by PPO; rules, published schedules, recordings.
 //! - Measurements: all on/off configurations of the live seeds in one validation pass, contributions and Shapley values.
-//! - Safety: a governor with rollbacks per env, checkpoints between rounds and inside them, runs that continue bit for bit.
+//! - Safety: a governor with rollbacks per env, checkpoints between rounds and inside them, runs that resume bit for bit.
 //! - Experiments: sweeps over machines, paired comparisons, held-out evaluations, from one command line.
-//! - One scenario runs on CPUs and CUDA devices; the numbers do not depend on the number of threads.
+//! - Devices: the same scenario runs on CPUs and CUDA devices. The numbers don't depend on the number of threads.
 //!
-//! Its one Cargo feature, `wheel`, is for the Python package. It needs libtorch, which the `README.md` of the repository says how to get.
+//! The crate needs libtorch. The `README.md` of the repository says how to get it. The only Cargo feature, `wheel`, is for the
+//! Python package.
 //!
 //! # A run
 //!
-//! An experiment is a *scenario*, a text or file in RON; what it leaves out has a default. An [`Engine`](prelude::Engine) runs
-//! it, whole or step by step:
+//! An experiment is a *scenario*, a text or file in RON. Every field has a default. An [`Engine`](prelude::Engine) runs the
+//! scenario, at once or step by step:
 //!
 //! ```
 //! use simic_engine::prelude::*;
@@ -47,14 +48,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Engine::builder`](prelude::Engine::builder) overrides fields, sets threads, records the run in a folder of its own and adds
+//! [`Engine::builder`](prelude::Engine::builder) overrides fields, sets threads, records the run in its own folder and adds
 //! plugins. `examples/step_by_step.rs` drives an engine from a program. [`cli::main`] is the whole command line, for a program
-//! with plugins of its own; `simic-engine new` writes such a crate.
+//! that adds plugins to it. `simic-engine new` writes such a crate.
 //!
 //! # Plugins
 //!
-//! [`SimicPlugins`](prelude::SimicPlugins) is the group of them. Any can be left out
-//! ([`EngineBuilder::without`](extend::EngineBuilder::without)) or replaced; what is then missing is named before anything runs.
+//! The engine is the group [`SimicPlugins`](prelude::SimicPlugins). You can leave out any of its plugins
+//! ([`EngineBuilder::without`](extend::EngineBuilder::without)) or replace it. If another part needs it, an error says so before
+//! anything runs.
 //!
 //! | plugin | does |
 //! | --- | --- |
@@ -63,24 +65,23 @@
 //! | [`StartupPlugin`](extend::StartupPlugin) | backend, devices, data |
 //! | [`EnvPlugin`](extend::EnvPlugin) | env entities and their episodes |
 //! | [`TrainingPlugin`](extend::TrainingPlugin) | train steps of hosts and seeds |
-//! | [`ValidationPlugin`](extend::ValidationPlugin) | the coalition pass and what seeds contribute |
+//! | [`ValidationPlugin`](extend::ValidationPlugin) | the coalition pass and the contributions of seeds |
 //! | [`GovernorPlugin`](extend::GovernorPlugin) | a watchdog per env: alarms, snapshots, rollbacks, vetoes |
-//! | [`FaultPlugin`](extend::FaultPlugin) | damage on purpose, as the scenario asks for |
+//! | [`FaultPlugin`](extend::FaultPlugin) | the damage that a scenario asks for |
 //! | [`ControllerPlugin`](extend::ControllerPlugin) | observations, masks, decisions and their execution |
-//! | [`RewardPlugin`](extend::RewardPlugin) | what a decision is paid |
+//! | [`RewardPlugin`](extend::RewardPlugin) | the reward of a decision |
 //! | [`LearnerPlugin`](extend::LearnerPlugin) | rollouts and updates of the policy |
 //! | [`KeepPlugin`](extend::KeepPlugin) | the networks that a run keeps, as values and files |
-//! | [`RecordPlugin`](extend::RecordPlugin) | of a recorded run: its folder and what is written of it |
-//! | [`CheckpointPlugin`](extend::CheckpointPlugin) | of a recorded run: checkpoints and resumed runs |
+//! | [`RecordPlugin`](extend::RecordPlugin) | the folder of a recorded run, and everything written to it |
+//! | [`CheckpointPlugin`](extend::CheckpointPlugin) | checkpoints of a recorded run, and resuming from them |
 //!
-//! [`PriorArtPlugin`] adds older rewards and networks, as any plugin of an application would; the command line
-//! has it.
+//! [`PriorArtPlugin`] adds older rewards and networks, in the same way as a plugin of yours. The command line includes it.
 //!
 //! # Extending it
 //!
-//! An extension is a bevy plugin, a type or a plain function of the [`App`](prelude::App). It registers parts by name, adds systems, or
-//! both; scenarios choose parts by these names, and `explain`, `list` and error messages know them. It is built for the
-//! names and again for each run, so it only adds: see [`Extension`](prelude::Extension).
+//! An extension is a bevy plugin: a type, or a plain function of the [`App`](prelude::App). It registers parts by name, adds systems,
+//! or both. Scenarios choose parts by these names, and `explain`, `list` and error messages know them. The engine builds an
+//! extension once to learn the names and again for each run, so an extension only adds: see [`Extension`](prelude::Extension).
 //!
 //! ```
 //! use simic_engine::prelude::*;
@@ -96,14 +97,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`prelude`] has the names that an extension usually needs, [`extend`] the others, by what they extend. Each of the following
-//! has one program in `examples/`.
+//! [`prelude`] has the names that an extension usually needs. [`extend`] has the others, grouped by subject. Each of the sections
+//! below names its programs in `examples/`.
 //!
 //! ## Systems
 //!
-//! A system goes into a public set of a schedule and is ordered against the engine's [`Work`](prelude::Work). It sees all envs as
-//! components: [`ValMetrics`](prelude::ValMetrics), [`SeedSlots`](prelude::SeedSlots), [`HostModel`](prelude::HostModel), ….
-//! `examples/custom_system.rs`.
+//! Put a system into a public set of a schedule, and order it relative to the engine's [`Work`](prelude::Work). It sees the
+//! components of all envs: [`ValMetrics`](prelude::ValMetrics), [`SeedSlots`](prelude::SeedSlots),
+//! [`HostModel`](prelude::HostModel) and others. Example: `examples/custom_system.rs`.
 //!
 //! ```
 //! use simic_engine::prelude::*;
@@ -121,9 +122,9 @@
 //!
 //! ## Hooks into batches
 //!
-//! [`OnBatch`](prelude::OnBatch) calls a function of every env at a [point](prelude::BatchPoint) of each batch: when the samples
-//! to train on are there, after the backward pass, after the update, after validation. In training it may change what it sees.
-//! `examples/custom_batch_hook.rs`.
+//! [`OnBatch`](prelude::OnBatch) calls a function for every env at a [point](prelude::BatchPoint) of each batch: when the samples
+//! to train on have arrived, after the backward pass, after the update, after validation. In training it may change the values
+//! that it gets. Example: `examples/custom_batch_hook.rs`.
 //!
 //! ```
 //! use simic_engine::prelude::*;
@@ -139,8 +140,8 @@
 //! ## Hosts
 //!
 //! A [`HostPlan`](prelude::HostPlan) is a line of layers with slots between them; a custom layer is a
-//! [`LayerDesign`](extend::LayerDesign) that builds a [`Layer`](extend::Layer). [`HostRegistry`](prelude::HostRegistry) takes it.
-//! `examples/custom_host.rs`.
+//! [`LayerDesign`](extend::LayerDesign) that builds a [`Layer`](extend::Layer). Register the plan in
+//! [`HostRegistry`](prelude::HostRegistry). Example: `examples/custom_host.rs`.
 //!
 //! ```
 //! use simic_engine::extend::{Conv, ResidualBlock};
@@ -162,26 +163,26 @@
 //!
 //! ## Seed modules
 //!
-//! A [`Blueprint`](prelude::Blueprint) builds [`SeedModule`](prelude::SeedModule)s, each a residual that is 0 when it germinates.
-//! [`BlueprintRegistry`](prelude::BlueprintRegistry) takes it, and each run tries it against its contract when it starts.
-//! `examples/custom_seed_module.rs`, and the example at [`Blueprint`](prelude::Blueprint).
+//! A [`Blueprint`](prelude::Blueprint) builds [`SeedModule`](prelude::SeedModule)s. Each is a residual that is 0 when it germinates.
+//! Register the blueprint in [`BlueprintRegistry`](prelude::BlueprintRegistry). Each run tests it against its contract when it
+//! starts. Examples: `examples/custom_seed_module.rs`, and the one at [`Blueprint`](prelude::Blueprint).
 //!
 //! ## Data
 //!
-//! [`DataRegistry`](prelude::DataRegistry) takes a function that returns [`CustomImages`](prelude::CustomImages): bytes with labels,
-//! split or to be split. `examples/custom_data.rs`.
+//! Register a function in [`DataRegistry`](prelude::DataRegistry) that returns [`CustomImages`](prelude::CustomImages): bytes with
+//! labels. You split them, or the engine does. Example: `examples/custom_data.rs`.
 //!
 //! ## Controllers
 //!
 //! A [`Controller`](prelude::Controller) answers the [`MaskSet`](prelude::MaskSet)s of all envs with one
-//! [`Decision`](prelude::Decision) each. [`ControllerRegistry`](prelude::ControllerRegistry) takes it. `examples/custom_controller.rs`, and
-//! the example at [`Controller`](prelude::Controller). A program that decides itself, step by step, fills
-//! [`ExternalCommands`](extend::ExternalCommands).
+//! [`Decision`](prelude::Decision) each. Register it in [`ControllerRegistry`](prelude::ControllerRegistry). To decide in your own
+//! program instead, step by step, fill [`ExternalCommands`](extend::ExternalCommands). Examples:
+//! `examples/custom_controller.rs`, and the one at [`Controller`](prelude::Controller).
 //!
 //! ## Observations
 //!
-//! [`ObservationFeatures`](extend::ObservationFeatures) takes features of the env or of each slot, which every controller that asks for
-//! observations sees, the learned one among them. `examples/custom_observation.rs`.
+//! Register features of the env or of each slot in [`ObservationFeatures`](extend::ObservationFeatures). Every controller that asks
+//! for observations sees them, including the learned one. Example: `examples/custom_observation.rs`.
 //!
 //! ```
 //! use simic_engine::extend::{Extract, ObservationFeature, ObservationFeatures, Treatment};
@@ -200,14 +201,14 @@
 //!
 //! ## Policy networks
 //!
-//! An [`ActorCritic`](extend::ActorCritic) turns sequences of observations into logits and values; masks, sampling, recurrent rows and
-//! PPO are the engine's. [`NetRegistry`](prelude::NetRegistry) takes it; one that differs from the built-in network by its core
-//! alone is a [`NetCore`](prelude::NetCore). `examples/custom_network.rs`.
+//! An [`ActorCritic`](extend::ActorCritic) turns sequences of observations into logits and values. The engine does masks, sampling,
+//! recurrent rows and PPO. Register the network in [`NetRegistry`](prelude::NetRegistry). If it differs from the built-in network
+//! only in its core, write a [`NetCore`](prelude::NetCore). Example: `examples/custom_network.rs`.
 //!
 //! ## Rewards
 //!
-//! A [`RewardMode`](prelude::RewardMode) is what `reward:` of a scenario names: a pure function of a step and of what it remembers of
-//! the episode (`examples/custom_reward_mode.rs`). A term of [`RewardTerms`](prelude::RewardTerms) is added to every mode
+//! The `reward:` of a scenario names a [`RewardMode`](prelude::RewardMode): a pure function of a step and of its memory of the episode
+//! (`examples/custom_reward_mode.rs`). A term of [`RewardTerms`](prelude::RewardTerms) is added to every mode
 //! (`examples/custom_reward.rs`).
 //!
 //! ```
@@ -222,28 +223,28 @@
 //!
 //! ## Metrics
 //!
-//! A function of [`Metrics`](prelude::Metrics) measures every round; its number is recorded, drawn in reports and shown in the
-//! summary. `examples/custom_metric.rs`, and the example above.
+//! A function in [`Metrics`](prelude::Metrics) measures every round. The engine records its number, draws it in reports and shows it
+//! in the summary. Examples: `examples/custom_metric.rs`, and the one above.
 //!
 //! ## Sinks
 //!
-//! A [`Sink`](extend::Sink) gets every [`Event`](extend::Event) of a recorded run while it runs, on a thread of its own.
-//! [`Sinks`](extend::Sinks) takes it. `examples/custom_sink.rs`, and the example at [`Sink`](extend::Sink).
+//! A [`Sink`](extend::Sink) gets every [`Event`](extend::Event) of a recorded run while it runs, on its own thread. Register it in
+//! [`Sinks`](extend::Sinks). Examples: `examples/custom_sink.rs`, and the one at [`Sink`](extend::Sink).
 //!
 //! ## State
 //!
-//! Components and resources of an extension live as long as the process. What has to outlast it inside a round is registered with
-//! [`KeepInRounds`](prelude::KeepInRounds), and a checkpoint inside the round keeps it. `examples/kept_state.rs`.
+//! Components and resources of an extension live as long as the process. If you register them with
+//! [`KeepInRounds`](prelude::KeepInRounds), a checkpoint inside a round keeps them. Example: `examples/kept_state.rs`.
 //!
 //! ## The learner without the engine
 //!
-//! [`Learner`](extend::Learner) and [`RolloutBuffer`](extend::RolloutBuffer) know no ECS: a custom loop can act, store and learn.
-//! `examples/learner.rs`.
+//! [`Learner`](extend::Learner) and [`RolloutBuffer`](extend::RolloutBuffer) don't need the ECS. A custom loop can act, store
+//! and learn. Example: `examples/learner.rs`.
 //!
 //! # Determinism
 //!
-//! Every random draw is derived from `run.seed` and from where it is made; none depends on timing or on the number of threads. An
-//! env's numbers depend on its own components alone. On one machine the same scenario gives the same bits:
+//! Every random draw is derived from `run.seed` and from the place of the draw. None depends on timing or on the number of threads.
+//! An env's numbers depend only on its own components. On one machine the same scenario gives the same bits:
 //!
 //! ```
 //! use simic_engine::prelude::*;
@@ -264,13 +265,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! On CUDA this takes `run.deterministic`. An extension keeps it if it draws from [`RunRng`](prelude::RunRng) and lets nothing depend on
-//! the order in which envs come.
+//! On CUDA, set `run.deterministic`. An extension stays deterministic if it draws from [`RunRng`](prelude::RunRng) and doesn't depend
+//! on the order of envs.
 //!
 //! # Records
 //!
-//! A recorded run has a folder of its own: the scenario with all defaults, every event, checkpoints, the log. Its results are
-//! values as well:
+//! A recorded run has its own folder, with the scenario and all its defaults, every event, the checkpoints and the log. You also get
+//! its results as values:
 //!
 //! ```
 //! use simic_engine::prelude::*;
@@ -290,35 +291,34 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `simic-engine show`, `runs`, `check` and `diff` read the same folders, `resume` continues them.
+//! `simic-engine show`, `runs`, `check` and `diff` read the same folders, and `resume` continues a run.
 //!
 //! # Errors
 //!
-//! A scenario is refused before anything runs, with every problem, its line and what would be valid
-//! ([`SetupError`](extend::SetupError)). A system that fails ends the run with its record closed
-//! ([`EngineError`](extend::EngineError)), or its env alone, as `run.on_env_error` says. An error enum of this crate says of
-//! each variant when it occurs.
+//! The engine refuses an invalid scenario before anything runs. [`SetupError`](extend::SetupError) has every problem, its line and
+//! what would be valid. A system that fails ends the run and closes its record ([`EngineError`](extend::EngineError)), or ends only
+//! its env, depending on `run.on_env_error`. Each variant of an error enum documents when it occurs.
 //!
 //! # Where to read on
 //!
-//! - `docs/architecture.md`: how the engine is laid out, and the ways of a batch, a decision, a fault and a scenario field.
+//! - `docs/architecture.md`: the layout of the engine, and how batches, decisions, faults and scenario fields pass through it.
 //! - `docs/reference/`: formulas and constants by subject; `docs/reference/scenario.md` has every field.
-//! - `docs/glossary.md`: the words that code and documents use.
-//! - `crates/core/src/schedule.rs`: every schedule, public set and piece of work, in order; `run/driver.rs` beside it is the
-//!   loop that runs them. From there one step leads to a subject's folder and its plugin.
+//! - `docs/glossary.md`: the words of code and documents, and how to write both.
+//! - `crates/core/src/schedule.rs`: every schedule, public set and piece of work, in order, with links to the functions.
+//!   `crates/core/src/run/driver.rs` is the loop that runs them.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 // Both panic where no one reads: see `cli::output`.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
-// Nothing that users, files or devices bring about may end in a panic.
+// No action of a user, file or device may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
 pub use prior_art::PriorArtPlugin;
 pub use simic_core::{choice, section};
 #[doc(inline)]
 pub use simic_core::{extend, prelude};
-// What the rooms below name.
+// Names that the modules below use.
 use simic_core::{
     actions, checkpoint, clock, controller, data, engine, env, files, graph, growth, hash, health, host, keep, learner,
     network, policy, random, record, reward, run, scenario, schedule, schema, seed, storage, telemetry, threads, torch,
@@ -349,7 +349,7 @@ pub mod inspect;
 pub mod export;
 pub mod cli;
 
-/// The rooms of all crates, for tests and benchmarks of their insides: may change with every version.
+/// The modules of all crates, for tests and benchmarks of their internals. They may change with every version.
 #[doc(hidden)]
 pub mod internals {
     pub use simic_core::{
@@ -361,7 +361,7 @@ pub mod internals {
     pub use crate::{compare, eval, export, inspect, prior_art, report, sweep, tables};
 }
 
-/// Rust examples of README and guide, as tests.
+/// The Rust examples of README and guide, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/guide/src/your-host.md")]

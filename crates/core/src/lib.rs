@@ -1,9 +1,10 @@
-//! The engine of [simic-engine](../simic_engine/index.html): networks that grow while they train, from data to checkpoints.
+//! The engine of [simic-engine](../simic_engine/index.html): everything from data to checkpoints, for networks that grow while
+//! they train.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![warn(clippy::print_stderr, clippy::print_stdout)]
-// Nothing that users, files or devices bring about may end in a panic.
+// No action of a user, file or device may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
 pub use simic_scenario::{choice, clock, files, growth, health, random, scenario, schema, section, storage};

@@ -1,7 +1,7 @@
 //! The map of the engine: every schedule, every public system set and every piece of work, in order.
 //!
-//! The driver (`run::driver`) runs the schedules below; all behaviour is in systems that plugins put into them. Systems
-//! of a schedule run one after another in the order of its table; a system works on all envs at once, in parallel.
+//! The driver (`run::driver`) runs the schedules below. All behaviour is in the systems that plugins add to them. The
+//! systems of a schedule run one after another, in the order of its table. Each works on all envs at once, in parallel.
 //!
 //! ```text
 //! Startup
@@ -10,12 +10,12 @@
 //!                  RoundEnd
 //! Shutdown
 //!
-//! between steps, while a command pauses the run:                           Paused
-//! between steps, if a checkpoint is due:                                   SaveRound
-//! after the RoundStart of a run that resumes from one inside the round:    RestoreRound
+//! between steps, while a command pauses the run:             Paused
+//! between steps, if a checkpoint is due:                     SaveRound
+//! after RoundStart, if the run resumes inside this round:    RestoreRound
 //! ```
 //!
-//! To add a system, put it into a public set and order it against the [`Work`] it depends on:
+//! To add a system, put it into a public set and order it relative to the [`Work`] that it depends on:
 //!
 //! ```
 //! # extern crate simic_core as simic_engine;

@@ -1,10 +1,10 @@
-//! The vocabulary of [simic-engine](../simic_engine/index.html) and its language: what all crates above name, and how an
-//! experiment is written. It knows no tensors.
+//! The vocabulary of [simic-engine](../simic_engine/index.html), which all other crates use, and the language in which you write
+//! an experiment. This crate doesn't have tensors.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![warn(clippy::print_stderr, clippy::print_stdout)]
-// Nothing that users, files or devices bring about may end in a panic.
+// No action of a user, file or device may end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod growth;
