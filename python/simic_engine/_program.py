@@ -28,7 +28,7 @@ def program() -> Path:
     """The program: what ``SIMIC_ENGINE_PROGRAM`` names, else what the wheel installed, else what is on ``PATH``."""
     if named := os.environ.get(VARIABLE):
         if not Path(named).is_file():
-            raise EngineError(f"{VARIABLE} names {named}, which is no file; set it to the program, or unset it")
+            raise EngineError(f"{VARIABLE} names {named}, which isn't a file; set it to the program, or unset it")
         return Path(named).absolute()
     folders = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
     for folder in folders:

@@ -93,7 +93,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return arrays["observations"], self._infos(arrays)
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Infos]:
-        """Decides for all envs, and trains them up to the next decision. Actions that are no integers raise ``TypeError``."""
+        """Decides for all envs, and trains them up to the next decision. Actions that aren't integers raise ``TypeError``."""
         header, arrays = self._pipe.ask({"kind": "step"}, integers(actions, "actions"))
         infos = self._infos(arrays)
         ended = "episodes" in header

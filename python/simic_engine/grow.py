@@ -203,7 +203,7 @@ def _play(
 
 
 def _given(place: Path, network: torch.nn.Module | Weights, x: numpy.ndarray | Place) -> str:
-    """The path of a given network, which is written to ``place`` if it is no file."""
+    """The path of a given network, which is written to ``place`` if it isn't a file."""
     if isinstance(network, (str, os.PathLike)):
         return os.fspath(network)
     if not isinstance(network, Mapping):

@@ -30,7 +30,7 @@ class Trajectories:
         try:
             self.manifest: dict[str, Any] = json.loads((self.path / "manifest.json").read_text())
         except FileNotFoundError:
-            raise EngineError(f"{self.path} is no set of trajectories: it has no manifest.json") from None
+            raise EngineError(f"{self.path} isn't a set of trajectories: it has no manifest.json") from None
         if self.manifest["format"] != 1:
             raise EngineError(f"{self.path}: format {self.manifest['format']}, and this version reads 1")
 

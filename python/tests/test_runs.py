@@ -151,14 +151,14 @@ def test_a_damaged_record_is_named_by_file_and_line(tiny: se.Run, tmp_path: Path
 
 def test_a_missing_program_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SIMIC_ENGINE_PROGRAM", str(tmp_path / "nothing"))
-    with pytest.raises(se.EngineError, match="SIMIC_ENGINE_PROGRAM names .*nothing, which is no file"):
+    with pytest.raises(se.EngineError, match="SIMIC_ENGINE_PROGRAM names .*nothing, which isn't a file"):
         se.program()
     monkeypatch.delenv("SIMIC_ENGINE_PROGRAM")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("sysconfig.get_path", lambda *_: str(tmp_path))
     with pytest.raises(se.EngineError, match="pip install ./python"):
         se.program()
-    # A launcher is no program: it would start itself.
+    # A launcher isn't a program: it would start itself.
     launcher = tmp_path / "simic-engine"
     launcher.write_text("#!/usr/bin/env python3\n")
     launcher.chmod(0o755)

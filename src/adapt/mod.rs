@@ -116,8 +116,7 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
         let fits = old.check_host(plan.topology(), plan.input());
         fits.map_err(|error| GrowError::Refused(format!("--old: {error}")))?;
         if !has_head {
-            let why = "--old is not read: the new images have other classes";
-            report(PlayEvent::Note(why.into()));
+            report(PlayEvent::Note("--old isn't read: the new images have other classes"));
         }
     }
     // Other answers would be learnt from otherwise.

@@ -112,7 +112,7 @@ impl Found {
     fn add_training(&mut self, record: TrainingRecord, run: &Path) -> Result<(), Rejection> {
         let path = run.join("resolved.ron");
         let text = crate::files::read_text(&path).at(&path)?;
-        let values = written_values(&text).ok_or_else(|| format!("{}: this is no scenario", path.display()))?;
+        let values = written_values(&text).ok_or_else(|| format!("{}: this isn't a scenario", path.display()))?;
         self.trainings.push((record, values, run.into()));
         Ok(())
     }

@@ -20,7 +20,7 @@ pub struct Console {
     live: LiveState,
     terminal: Terminal,
     style: ProgressStyle,
-    /// Whether every event gets a line that is no step row.
+    /// Whether every event gets a line that isn't a step row.
     tells_events: bool,
     /// The header of the rounds' lines was printed.
     has_header: bool,
@@ -74,7 +74,7 @@ impl Sink for Console {
         }
         if matches!(self.style, ProgressStyle::Bar | ProgressStyle::Tui) && self.bars.is_none() {
             self.terminal
-                .say("standard error is no terminal: a line a round instead");
+                .say("standard error isn't a terminal: a line a round instead");
         }
         Ok(())
     }

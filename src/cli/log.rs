@@ -18,7 +18,7 @@ use crate::torch::is_catching;
 /// Does what `command` does with a log: that of the whole process where it is the command's own, else of the command's threads.
 ///
 /// # Errors
-/// If `--log-file` cannot be opened, or `RUST_LOG` is no filter; those of the command.
+/// If `--log-file` cannot be opened, or `RUST_LOG` isn't a filter; those of the command.
 pub fn logged(
     global: &GlobalOptions,
     terminal: &Terminal,
@@ -51,7 +51,7 @@ fn log(global: &GlobalOptions, terminal: Terminal, file: LogFile) -> Result<Disp
     let filter = |default: &'static str| {
         let chosen = if directives.is_empty() { default } else { &directives };
         let filter = chosen.parse::<Targets>();
-        filter.map_err(|error| format!("RUST_LOG={directives} is no log filter: {error}"))
+        filter.map_err(|error| format!("RUST_LOG={directives} isn't a log filter: {error}"))
     };
     let layers = tracing_subscriber::registry()
         .with(

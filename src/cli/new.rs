@@ -44,7 +44,7 @@ pub fn new(options: &NewOptions, context: &Context) -> Result<Outcome, Rejection
     let engine = dependency(options.engine.as_deref(), &context.names.build).map_err(refuse)?;
     if path.symlink_metadata().is_ok() && !storage::read_dir(path).is_ok_and(|names| names.is_empty()) {
         return Err(refuse(
-            "it is there already and is no empty folder; choose another name".into(),
+            "it is there already and isn't an empty folder; choose another name".into(),
         ));
     }
     let profiles = MANIFEST.split_once(PROFILES).map_or("", |(_, profiles)| profiles);

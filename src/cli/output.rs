@@ -135,7 +135,7 @@ impl Printer {
         self.shown(write!(out, "{text}").and_then(|()| out.flush()))
     }
 
-    /// The outcome of writing a result. A reader that has read enough (`| head`) is no error; a result that could not be
+    /// The outcome of writing a result. A reader that has read enough (`| head`) isn't an error; a result that could not be
     /// written is a failure.
     fn shown(&self, written: Result<()>) -> Outcome {
         match written {

@@ -92,7 +92,7 @@ pub fn is_sweep(path: &Path) -> bool {
     path.is_file() && std::fs::read_to_string(path).is_ok_and(|text| declares::<SweepFile>(&text))
 }
 
-/// Hints for a path that is no file.
+/// Hints for a path that isn't a file.
 fn help(path: &Path) -> String {
     if path.is_dir() {
         return format!(

@@ -49,7 +49,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// An input that is no terminal.
+    /// An input that isn't a terminal.
     pub fn of(reader: impl Read + Send + 'static) -> Self {
         Self {
             from: Arc::new(Mutex::new(reader)),

@@ -39,7 +39,7 @@ impl Output {
         Self { terminal, ..self }
     }
 
-    /// An output that is no terminal.
+    /// An output that isn't a terminal.
     pub fn to(writer: impl Write + Send + 'static) -> Self {
         Self {
             to: Arc::new(Mutex::new(writer)),

@@ -29,7 +29,7 @@ use crate::torch::is_catching;
 
 /// In raw mode it is a character like others.
 const CTRL_C: char = '\x03';
-/// Sequences that terminals send for keys that are no characters, and the characters that stand for them here.
+/// Sequences that terminals send for keys that aren't characters, and the characters that stand for them here.
 const KEYS: [(&str, &str); 3] = [("\x1b[A", "↑"), ("\x1b[B", "↓"), ("\x1b[Z", "↹")];
 /// Wait for a key before the record is read again.
 const TICK: Duration = Duration::from_millis(100);

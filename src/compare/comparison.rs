@@ -53,7 +53,7 @@ pub struct ControllerSummary {
     pub accuracy: Summary,
     /// The same less the mean rent of a step.
     pub accuracy_minus_rent: Summary,
-    /// J: final accuracy less what the scenario charges for the size; `None` where that is no multiple of the size.
+    /// J: final accuracy less what the scenario charges for the size; `None` where that isn't a multiple of the size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy_minus_price: Option<Summary>,
     /// Mean final accuracy on the test part, percent; `None` where it was not evaluated.

@@ -128,7 +128,7 @@ pub fn check_place(folder: &Path, force: bool) -> Result<(), ExportError> {
         .find(|name| !FILES.iter().any(|file| name.as_os_str() == *file));
     match foreign {
         Some(name) if !force => occupied(format!(
-            "holds {}, which is no part of an export; give another folder, or --force to remove all that is in it",
+            "holds {}, which isn't part of an export; give another folder, or --force to remove all that is in it",
             name.display()
         )),
         _ => Ok(()),

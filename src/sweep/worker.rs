@@ -49,7 +49,7 @@ impl std::str::FromStr for Shard {
             .map(|(index, count)| (index.parse(), count.parse()));
         match numbers {
             Some((Ok(index), Ok(count))) if 1 <= index && index <= count => Ok(Self { index, count }),
-            _ => Err(format!("`{text}` is no shard; valid: i/n with 1 <= i <= n, e.g. 2/8")),
+            _ => Err(format!("`{text}` isn't a shard; valid: i/n with 1 <= i <= n, e.g. 2/8")),
         }
     }
 }

@@ -10,7 +10,7 @@ pub enum CellKind {
     Integer,
     /// A `double`.
     Number,
-    /// A string; what is no text in a row is one of JSON.
+    /// A string; what isn't text in a row is one of JSON.
     Text,
     /// A `boolean`.
     Flag,

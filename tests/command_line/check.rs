@@ -111,7 +111,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                 ("checkpoints/last/run.ron", Truncate(40), "round-000004"),
                 ("checkpoints/last/policy/controller.ron", Delete, "/controller.ron"),
                 ("checkpoints/last/b3sums", Truncate(80), "of its files is not whole"),
-                ("checkpoints/last/run.ron", Pipe, "it is no regular file"),
+                ("checkpoints/last/run.ron", Pipe, "it isn't a regular file"),
                 ("checkpoints/last/stray", Write("x"), "b3sums does not list it"),
                 ("status.json", Truncate(40), "status.json: "),
                 (
@@ -157,8 +157,8 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             "good for: replay, compare",
             &[
                 ("checkpoints", Delete, "there is none"),
-                ("manifest.json", Truncate(100), "manifest.json: it is no JSON"),
-                ("manifest.json", Pipe, "manifest.json: it is no regular file"),
+                ("manifest.json", Truncate(100), "manifest.json: it isn't JSON"),
+                ("manifest.json", Pipe, "manifest.json: it isn't a regular file"),
                 ("resolved.ron", Delete, "resolved.ron: "),
                 ("resolved.ron", Replace("n_envs: 2", "n_envs: -2"), "play it: line"),
             ],
@@ -180,7 +180,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             "good for: eval",
             &[
                 ("events.jsonl", Delete, "events.jsonl: "),
-                ("events.jsonl", Pipe, "events.jsonl: it is no regular file"),
+                ("events.jsonl", Pipe, "events.jsonl: it isn't a regular file"),
                 ("events.jsonl", Replace("\"schema\":1", "\"schema\":4"), "schema 4"),
             ],
         ),

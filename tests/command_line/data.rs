@@ -142,7 +142,7 @@ fn what_is_wrong_with_data_is_told_with_file_and_byte() {
     let told = format!("error: data file {place} (unpacked): reading failed at byte ");
     assert!(cut.starts_with(&told), "{cut}");
     assert_has(&missing, &["nothing' was not found"]);
-    assert_has(&other, &["is no zip archive"]);
+    assert_has(&other, &["isn't a zip archive"]);
     let json = engine("data check no-such-file --json");
     ends_with(2, &json);
     assert_has(&text(&json.stdout), &["\"severity\": \"error\""]);

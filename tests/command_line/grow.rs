@@ -362,7 +362,7 @@ fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_writ
         ("--normalise none/card.json", "there is no such file"),
         ("--host resnet21", "resnet20"),
         ("--weights missing.safetensors", "missing.safetensors"),
-        ("--weights /dev/zero", "no regular file"),
+        ("--weights /dev/zero", "regular file"),
         ("--weights mine.safetensors", "resnet20"),
         ("--weights mine.safetensors", "say of which host they are by --host"),
         ("--weights .", "kept.safetensors"),

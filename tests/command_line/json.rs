@@ -19,7 +19,7 @@ const SWEEP: &str = r#"(
 )"#;
 
 /// Paths of a document, one for all members of a list. What stands below names of the scenario's own, and what follows from how
-/// seeds fared, is no part of it: unit tests of the report hold that to fixed events.
+/// seeds fared, isn't part of it: unit tests of the report hold that to fixed events.
 fn schema(value: &Value, at: &str, into: &mut BTreeSet<String>) {
     let is_own = ["origins", "results", "decisions", "blueprints", "best.seeds"]
         .iter()

@@ -112,7 +112,7 @@ fn recordings_that_cannot_be_learnt_from_are_refused_by_field() {
     write(&place.path().join("clone.ron"), CLONE.replace("teacher", "narrow"));
 
     for (learnt, told) in [
-        ("none.ron", "teacher is no set of trajectories"),
+        ("none.ron", "teacher isn't a set of trajectories"),
         ("clone.ron", "of `slots` it has "),
         ("clone.ron --set policy.controller=wait", "`wait` does not learn"),
         ("clone.ron --set learner.recordings.sets=[]", "nothing to imitate"),

@@ -68,7 +68,7 @@ fn what_is_there_is_left_alone_and_names_that_no_crate_can_have_are_refused() {
     std::fs::create_dir(at.path().join("empty")).expect("a folder");
 
     let refusals: [(&str, &[&str]); 4] = [
-        ("is no empty folder", &["taken"]),
+        ("isn't an empty folder", &["taken"]),
         ("no crate can have this name", &["2fast", "my crate", "..", "größe"]),
         ("choose another", &["match", "test", "simic-engine"]),
         ("no/such/place: ", &["no/such/place"]),

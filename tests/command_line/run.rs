@@ -208,7 +208,7 @@ fn devices_are_given_one_or_many_and_checked() {
 
     let both = refused(&dry("--device cpu --devices cpu,cpu"));
     assert_has(&both, &["already given by --device cpu"]);
-    let unknown = r#"--device gpu: run.devices[0]: "gpu" is no device"#;
+    let unknown = r#"--device gpu: run.devices[0]: "gpu" isn't a device"#;
     assert_has(&refused(&dry("--device gpu")), &[unknown]);
 }
 

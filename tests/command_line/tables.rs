@@ -41,7 +41,7 @@ fn numbers(table: &Path, column: &str) -> Vec<f64> {
         let mut columns = row.get_column_iter();
         match columns.find(|(name, _)| *name == column) {
             Some((_, Field::Double(number))) => *number,
-            other => panic!("{column} is no number: {other:?}"),
+            other => panic!("{column} isn't a number: {other:?}"),
         }
     };
     rows.map(|row| number(row.expect("a row"))).collect()

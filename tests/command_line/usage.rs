@@ -152,7 +152,7 @@ fn a_file_that_no_scenario_can_be_is_refused_before_it_is_read() {
 
     for (line, told) in [
         ("validate large.ron", "larger than 16 MiB"),
-        ("validate /dev/null", "no regular file"),
+        ("validate /dev/null", "regular file"),
         ("reward-audit sweep.ron", "/sweep.ron --dry-run`"),
     ] {
         assert_has(&complaint(&engine_at(at.path(), line)), &[told]);

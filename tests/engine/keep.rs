@@ -77,7 +77,7 @@ fn assert_measured(kept: &KeptNetworks, data: &TaskData) {
             assert!(source.contains(&told), "{told}: {source}");
         }
         let values: usize = network.parameters.values().map(|tensor| tensor.numel()).sum();
-        // The running statistics of 4, 8 and 16 channels are no parameters.
+        // The running statistics of 4, 8 and 16 channels aren't parameters.
         assert_eq!(network.measures.parameters as usize, values - 2 * (4 + 8 + 16));
         assert_eq!(network.data.test.as_ref().map(Vec::len), Some(176));
     }

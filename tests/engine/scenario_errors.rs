@@ -232,7 +232,7 @@ fn what_cannot_be_played_is_refused_and_what_trains_nothing_is_warned_about() {
         ),
         (
             "policy: (net: \"mlp\", net_cfg: (hidden_dim: 20))",
-            "policy.net_cfg.hidden_dim: 20 is no multiple of 8",
+            "policy.net_cfg.hidden_dim: 20 isn't a multiple of 8",
         ),
         (
             "run: (max_steps: 17), policy: (schedule: (entries: [(step: 18, command: commit(slot: \"r0c0\"))]))",
@@ -240,11 +240,11 @@ fn what_cannot_be_played_is_refused_and_what_trains_nothing_is_warned_about() {
         ),
         (
             "task: preset(\"synth_baseline\", (data: synth_images((height: 12, width: 32))))",
-            "task.data.height: 12 is no multiple of 8",
+            "task.data.height: 12 isn't a multiple of 8",
         ),
         (
             "task: preset(\"synth_baseline\", (data: synth_images((height: 16, width: 36))))",
-            "task.data.width: 36 is no multiple of 8",
+            "task.data.width: 36 isn't a multiple of 8",
         ),
         (deep(1, 1).as_str(), single),
         (deep(3, 2).as_str(), single),
@@ -252,7 +252,7 @@ fn what_cannot_be_played_is_refused_and_what_trains_nothing_is_warned_about() {
         (deep(4, 4).as_str(), "fewer micro-batches, or fewer pools"),
         (
             rollouts(42).as_str(),
-            "42 rounds are no multiple of 4: the last 2 complete no rollout, and nothing is learnt from them",
+            "42 rounds aren't a multiple of 4: the last 2 complete no rollout, and nothing is learnt from them",
         ),
     ] {
         let problems = problems_of(&format!("({scenario})"));

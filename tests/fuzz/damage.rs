@@ -22,7 +22,7 @@ pub enum Damage {
     Head(usize, Vec<u8>),
 }
 
-/// The ends of all types, one beyond them, and what is no number of any.
+/// The ends of all types, one beyond them, and what isn't a number of any.
 const NUMBERS: [&str; 18] = [
     "0",
     "-1",

@@ -14,7 +14,7 @@ const VOCABULARY: i64 = 500;
 
 fn read(classes: i64, data: DataSource, folder: &Path) -> Result<TokenSet, String> {
     let set = load_tokens(&task(classes, data), Some(folder)).map_err(|error| error.to_string())?;
-    set.ok_or_else(|| "it is no text".into())
+    set.ok_or_else(|| "it isn't text".into())
 }
 
 fn tokens_16(tokens: &[u16]) -> Vec<u8> {

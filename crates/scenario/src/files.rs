@@ -21,7 +21,7 @@ pub const LATEST: &str = "latest";
 /// begins or never ends.
 ///
 /// # Errors
-/// The system's error; `InvalidInput` where it is no regular file.
+/// The system's error; `InvalidInput` where it isn't a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     if path.metadata()?.is_file() {
         File::open(path)
@@ -32,7 +32,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// The error of a pipe, a device or a folder in the place of a file.
 pub(crate) fn not_regular() -> io::Error {
-    io::Error::new(ErrorKind::InvalidInput, "it is no regular file")
+    io::Error::new(ErrorKind::InvalidInput, "it isn't a regular file")
 }
 
 /// All of a file that [`open`] opens.
@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// The same as a text.
 ///
 /// # Errors
-/// Those of [`read`]; `InvalidData` where it is no UTF-8.
+/// Those of [`read`]; `InvalidData` where it isn't UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     io::read_to_string(open(path)?)
 }

@@ -379,7 +379,7 @@ fn sync_names(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// Elsewhere folders are no files.
+/// Elsewhere folders aren't files.
 #[cfg(not(unix))]
 fn sync_names(_folder: &Path) -> io::Result<()> {
     Ok(())

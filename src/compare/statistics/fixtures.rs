@@ -87,6 +87,6 @@ pub fn statistic(name: &str) -> Statistic {
         "median" => Statistic::Median,
         "iqm" => Statistic::Iqm,
         "worst_tenth" => Statistic::WorstTenth,
-        _ => panic!("{name} is no statistic"),
+        _ => panic!("{name} isn't a statistic"),
     }
 }

@@ -114,7 +114,7 @@ fn read_scenario(folder: &Path, catalog: &Catalog, part: &mut Part) -> (Option<S
 fn read_manifest(folder: &Path, part: &mut Part) -> bool {
     let text = files::read(&folder.join(MANIFEST_FILE)).map_err(|error| error.to_string());
     let read = text.and_then(|text| {
-        serde_json::from_slice::<IgnoredAny>(&text).map_err(|error| format!("it is no JSON: {error}"))
+        serde_json::from_slice::<IgnoredAny>(&text).map_err(|error| format!("it isn't JSON: {error}"))
     });
     part.seen = "it can be read".into();
     read.inspect_err(|why| part.problem(MANIFEST_FILE, why)).is_ok()

@@ -40,7 +40,7 @@ fn a_nan_in_one_env_rolls_back_that_env_and_leaves_the_others_bit_for_bit() {
     let struck = STRUCK.of_env(1);
     assert_eq!(struck[..12], CALM.of_env(1)[..12], "until the fault");
     assert_eq!(steps_with(struck, StepStatus::RolledBack), [13]);
-    // As text, in which a loss that is no number equals itself.
+    // As text, in which a loss that isn't a number equals itself.
     let text = |played: &Played| format!("{:?}", played.diary.pages);
     assert_eq!(text(&STRUCK), text(&again), "two threads and one");
 }

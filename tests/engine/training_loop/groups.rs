@@ -102,7 +102,7 @@ fn an_infinite_host_gradient_stalls_the_host_alone_and_is_counted() {
     assert_eq!(spoiled.skipped, 1);
 }
 
-/// A seed can blend a value into the features that is no number: the batch is lost, the host is not.
+/// A seed can blend a value into the features that isn't a number: the batch is lost, the host is not.
 #[test]
 fn a_batch_whose_features_are_no_numbers_leaves_weights_and_running_statistics_as_they_were() {
     let spoil = |batch: &mut HookedBatch| {

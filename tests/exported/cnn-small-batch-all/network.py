@@ -260,7 +260,7 @@ def read_npy(path):
     kinds = {"u1": torch.uint8, "i1": torch.int8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
     data = bytearray(Path(path).read_bytes())
     if data[:6] != b"\x93NUMPY":
-        raise ValueError(f"{path} is no NPY file")
+        raise ValueError(f"{path} isn't an NPY file")
     wide = data[6] > 1
     (size,) = struct.unpack_from("<I" if wide else "<H", data, 8)
     begin = 12 if wide else 10

@@ -50,7 +50,7 @@ pub enum PolicyError {
     #[error("a mask modifier asks to keep only choices of {head} that are not valid")]
     NothingLeft { head: Head },
     /// Indices of an action were made by hand, or by a policy for more members than there are.
-    #[error("index {index} is no member of the action head {head}")]
+    #[error("index {index} isn't a member of the action head {head}")]
     NoSuchMember { head: Head, index: usize },
     /// A schedule or a replayed run orders what the state of its env does not allow: order it at another step. `list`: where the
     /// command was written down before the run.

@@ -256,7 +256,7 @@ fn repeated(found: &Found) -> Result<Vec<String>, DataError> {
 /// The format by the names in a folder, or by the first bytes of a file.
 fn guess(path: &Path) -> Result<Format, DataError> {
     let unknown = |why: &str, remedy: String| {
-        let fault = format!("{} is no data set of a known format: {why}", path.display());
+        let fault = format!("{} isn't a data set of a known format: {why}", path.display());
         DataError::new(fault, remedy)
     };
     let published = |folder: &Path| {

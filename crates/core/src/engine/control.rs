@@ -64,7 +64,7 @@ pub(crate) fn measure_control(world: &mut World) {
         false => play_control(alone, best_env, world),
     });
     match measured {
-        // A part of an episode is no measurement.
+        // A part of an episode isn't a measurement.
         _ if stop.is_requested() => {}
         Ok(baseline) => emit_baseline(world, baseline),
         Err(error) => tracing::warn!("the host that never grew could not be measured: {error}"),

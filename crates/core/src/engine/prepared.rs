@@ -103,7 +103,7 @@ impl Prepared {
     /// As [`Self::from_ron`], for a text that may be none.
     ///
     /// # Errors
-    /// Bytes that are no UTF-8; every problem of the scenario.
+    /// Bytes that aren't UTF-8; every problem of the scenario.
     pub fn from_bytes(
         label: &str,
         bytes: Vec<u8>,
@@ -172,7 +172,7 @@ pub fn read_scenario(path: &Path) -> Result<ScenarioFile, SetupError> {
 /// The text of a scenario file, or of another that is written as one.
 ///
 /// # Errors
-/// A file that cannot be read, is none or is too large, or is no text.
+/// A file that cannot be read, is none or is too large, or isn't text.
 pub fn read_text(path: &Path) -> Result<String, SetupError> {
     let mut bytes = Vec::new();
     let file = crate::files::open(path).at(path)?;

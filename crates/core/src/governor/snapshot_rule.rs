@@ -24,7 +24,7 @@ const PATIENCE: u32 = 15;
 /// Healthy steps until a capture is trusted.
 const PROBATION: u32 = 2;
 
-/// Metrics of an env at the end of a healthy step: everything of a snapshot that is no tensor.
+/// Metrics of an env at the end of a healthy step: everything of a snapshot that isn't a tensor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotInput {
     /// 0 for a fresh host.

@@ -32,7 +32,7 @@ pub enum GovernorError {
     #[error("the env is to be restored, but nothing was captured; the episode must begin with a capture")]
     NoSnapshot,
     #[error(
-        "{count} values of the state captured at step {step} are no finite numbers, and it is the only one known good"
+        "{count} values of the state captured at step {step} aren't finite numbers, and it is the only one known good"
     )]
     /// The state that a rollback would restore is broken.
     NonFiniteState { step: u32, count: u64 },

@@ -111,7 +111,7 @@ struct Snapshot {
 pub struct SnapshotStore {
     known_good: Option<Snapshot>,
     other: Option<Snapshot>,
-    /// f64 scalar: values of the last capture that are no finite numbers.
+    /// f64 scalar: values of the last capture that aren't finite numbers.
     nonfinite: Option<Tensor>,
     /// The count has not been read yet.
     is_count_due: bool,

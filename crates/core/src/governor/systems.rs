@@ -125,7 +125,7 @@ pub fn governor_check(mut envs: Query<GovernedEnv>, mut context: GovernorContext
     Ok(())
 }
 
-/// A capture with values that are no numbers is dropped, or fails the run if it is the only one known good.
+/// A capture with values that aren't numbers is dropped, or fails the run if it is the only one known good.
 fn check_capture(env: &mut GovernedEnvItem, nonfinite: u64) -> Result<(), Failure> {
     if nonfinite == 0 {
         return Ok(());
@@ -135,7 +135,7 @@ fn check_capture(env: &mut GovernedEnvItem, nonfinite: u64) -> Result<(), Failur
         let step = env.governor.snapshots.known_good().step;
         return Err(GovernorError::NonFiniteState { step, count: nonfinite }).in_env(index);
     }
-    tracing::warn!("env {index}: a capture held {nonfinite} values that are no numbers");
+    tracing::warn!("env {index}: a capture held {nonfinite} values that aren't numbers");
     Ok(())
 }
 

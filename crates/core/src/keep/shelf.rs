@@ -40,7 +40,7 @@ impl NetworkShelf {
         &self.0
     }
 
-    /// The networks in it, by round and env; a file of any other name is no network.
+    /// The networks in it, by round and env; a file of any other name isn't a network.
     ///
     /// # Errors
     /// A folder that cannot be read.

@@ -78,7 +78,7 @@ fn require(holds: bool, name: &str, why: impl FnOnce() -> String) -> Result<(), 
 /// Every size must be one.
 fn check(name: &str, sizes: &[i64]) -> Result<(), NetworkError> {
     let is_one = |size: &i64| (1..=LARGEST).contains(size);
-    let no_size = |size: &i64| format!("{size} is no size; valid: 1 to {LARGEST}");
+    let no_size = |size: &i64| format!("{size} isn't a size; valid: 1 to {LARGEST}");
     sizes
         .iter()
         .try_for_each(|size| require(is_one(size), name, || no_size(size)))
@@ -87,7 +87,7 @@ fn check(name: &str, sizes: &[i64]) -> Result<(), NetworkError> {
 fn check_kernel(name: &str, kernel: i64) -> Result<(), NetworkError> {
     let is_one = (1..=WIDEST_KERNEL).contains(&kernel) && kernel % 2 == 1;
     require(is_one, name, || {
-        format!("{kernel} is no kernel; valid: odd ones up to {WIDEST_KERNEL}")
+        format!("{kernel} isn't a kernel; valid: odd ones up to {WIDEST_KERNEL}")
     })
 }
 
@@ -159,7 +159,7 @@ fn check_seed(name: &str, seed: &SeedGraph) -> Result<(), NetworkError> {
     let channels = seed.channels;
     check(name, &[channels])?;
     require((0.0..=1.0).contains(&seed.amplitude), name, || {
-        format!("{} is no amplitude; valid: 0 to 1", seed.amplitude)
+        format!("{} isn't an amplitude; valid: 0 to 1", seed.amplitude)
     })?;
     match &seed.module {
         ModuleGraph::Noop | ModuleGraph::Norm => Ok(()),

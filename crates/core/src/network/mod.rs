@@ -86,7 +86,7 @@ pub enum NetworkError {
     )]
     Pickle(PathBuf),
     /// A file of another kind, or of a later version.
-    #[error("{path} is no network that this version reads: {}", .why.chars().take(200).collect::<String>())]
+    #[error("{path} isn't a network that this version reads: {}", .why.chars().take(200).collect::<String>())]
     NotOne { path: PathBuf, why: String },
     /// The file is not what was written.
     #[error("{0} is damaged: it is not what was written")]

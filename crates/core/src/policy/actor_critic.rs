@@ -47,7 +47,7 @@ pub struct NetSequence<'a> {
     pub observations: &'a Tensor,
     /// Blueprint of each slot, -1 where it is empty: `[B, T, S]`, i64, on the policy's device.
     pub blueprints: &'a Tensor,
-    /// Steps of each row that are no padding, at least 1.
+    /// Steps of each row that aren't padding, at least 1.
     pub lengths: &'a [i64],
     /// State that enters step 0 of each row.
     pub initial: &'a RecurrentState,
@@ -61,7 +61,7 @@ pub struct NetOutput {
     pub logits: Tensor,
     /// `[N]` or `[B, T]`, f32 or the kind of autocast, on the policy's device; in normalised units.
     pub value: Tensor,
-    /// After the step, or after the last step of each row that is no padding.
+    /// After the step, or after the last step of each row that isn't padding.
     pub state: RecurrentState,
 }
 

@@ -65,7 +65,7 @@ impl Trunk {
         Ok((x.squeeze_dim(1), state))
     }
 
-    /// Whole sequences: `[B, T, H]` and the state after each row's last step that is no padding.
+    /// Whole sequences: `[B, T, H]` and the state after each row's last step that isn't padding.
     pub fn sequence(&self, input: &NetSequence) -> Result<CoreOutput, TchError> {
         let frames = self.frames(input.observations, input.blueprints);
         let (steps, device) = (frames.size()[1], frames.device());

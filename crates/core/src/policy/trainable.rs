@@ -32,9 +32,9 @@ pub struct SequenceInput<'a> {
     /// The stored masks, as [`MaskSet::write_row`](crate::actions::MaskSet::write_row) lays them out: `[B, T, W]`, bool, on the
     /// policy's device.
     pub masks: &'a Tensor,
-    /// Whether a step is no padding: `[B, T]`, bool, on the policy's device.
+    /// Whether a step isn't padding: `[B, T]`, bool, on the policy's device.
     pub valid: &'a Tensor,
-    /// Steps of each sequence that are no padding, on the host: `[B]`.
+    /// Steps of each sequence that aren't padding, on the host: `[B]`.
     pub lengths: &'a [i64],
 }
 

@@ -179,7 +179,7 @@ impl RunDirectory {
     /// # Errors
     /// If there is none at `path`.
     pub fn open(path: &Path) -> Result<Self, RunDirectoryError> {
-        // `latest` and `.` are no names of runs.
+        // `latest` and `.` aren't names of runs.
         let path = path.canonicalize().at(path)?;
         let resolved = path.join(RESOLVED_FILE);
         let scenario = files::read(&resolved).at(&resolved)?;

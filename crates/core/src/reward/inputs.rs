@@ -28,7 +28,7 @@ pub enum RewardError {
         value: f64,
     },
     /// An accuracy outside 0 to 100: accuracies are percentages.
-    #[error("the accuracy {0} is no percentage")]
+    #[error("the accuracy {0} isn't a percentage")]
     NotPercent(f64),
     /// A measurement that the mode needs in this step is missing: name it in its [`profile`](super::RewardMode::profile), so
     /// that scenarios that do not measure it are refused before they run.
@@ -39,7 +39,7 @@ pub enum RewardError {
     #[error("what the reward remembers cannot be read: {0}")]
     Memory(String),
     /// The sum is NaN or infinite although its parts were checked: look at the terms that the message lists.
-    #[error("the reward {total} is no number; its terms: {}", list(terms))]
+    #[error("the reward {total} isn't a number; its terms: {}", list(terms))]
     NonFinite {
         /// The sum.
         total: f64,

@@ -116,7 +116,7 @@ impl dyn RewardMode {
     /// ```
     ///
     /// # Errors
-    /// An input or a result that is no number, a missing measurement, or a memory that cannot be read.
+    /// An input or a result that isn't a number, a missing measurement, or a memory that cannot be read.
     pub fn compute(&self, inputs: &RewardInputs, state: &mut RewardState) -> Result<RewardBreakdown, RewardError> {
         inputs.check()?;
         let mut out = RewardBreakdown::default();
@@ -164,7 +164,7 @@ impl RewardTerms {
     /// Adds all of them to a step's reward.
     ///
     /// # Errors
-    /// A term that is no number.
+    /// A term that isn't a number.
     pub(super) fn pay(&self, inputs: &RewardInputs, out: &mut RewardBreakdown) -> Result<(), RewardError> {
         for (name, term) in self.parts() {
             let amount = term(inputs);

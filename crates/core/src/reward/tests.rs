@@ -9,7 +9,7 @@ fn what_is_no_number_is_named() {
     let (default, step) = (RewardConfig::default(), || Step::new(1));
     for (reward, step, why) in [
         (&default, step().accuracy(f64::NAN), "the accuracy is NaN"),
-        (&default, step().accuracy(140.0), "the accuracy 140 is no percentage"),
+        (&default, step().accuracy(140.0), "the accuracy 140 isn't a percentage"),
         (&default, step().delta(f64::INFINITY), "the joint improvement is inf"),
         (
             &default,

@@ -40,7 +40,7 @@ fn difference() -> Result<f64, Failure> {
         share.to_kind(Kind::Double)
     };
     let shares: Vec<_> = own.iter().zip(&libtorch).map(share).collect();
-    // A share that is no number is the largest.
+    // A share that isn't a number is the largest.
     Ok(torch::peek(&Tensor::stack(&shares, 0).max())?.unwrap_or(f64::NAN))
 }
 

@@ -228,7 +228,7 @@ impl EventLines {
         let problem = match serde_json::from_slice(self.line()) {
             Ok(event) if self.number() > 1 => return Ok(Some(event)),
             Err(error) if self.number() > 1 => error.to_string(),
-            _ => "the first line is no header".into(),
+            _ => "the first line isn't a header".into(),
         };
         match serde_json::from_slice(self.line()) {
             Ok(Header { kind, schema }) if kind == "header" => match schema {

@@ -151,7 +151,7 @@ impl Misfit {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TrajectoryError {
-    #[error("{0} is no set of trajectories: it has no {MANIFEST_FILE}")]
+    #[error("{0} isn't a set of trajectories: it has no {MANIFEST_FILE}")]
     None(PathBuf),
     #[error("{path}: {why}")]
     Manifest { path: PathBuf, why: String },

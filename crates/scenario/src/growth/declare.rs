@@ -23,7 +23,7 @@ macro_rules! written_as_text {
 }
 /// A name that a member of the vocabulary does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no known name")]
+#[error("`{0}` isn't a known name")]
 pub struct NameError(pub String);
 
 /// Declares a field-less enum with fixed codes and its members' names; serde writes them in lower case.

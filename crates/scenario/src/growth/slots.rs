@@ -29,9 +29,9 @@ impl fmt::Display for SlotId {
     }
 }
 
-/// Text that is no slot id.
+/// Text that isn't a slot id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no slot id; slots are written r<row>c<column>, e.g. `r0c1`")]
+#[error("`{0}` isn't a slot id; slots are written r<row>c<column>, e.g. `r0c1`")]
 pub struct SlotIdError(pub String);
 
 impl FromStr for SlotId {

@@ -60,7 +60,7 @@ pub trait KnownHosts: fmt::Debug + Send + Sync {
     /// The outline of a host with this number of classes; relative paths begin in `folder`.
     ///
     /// # Errors
-    /// Why there is none, in words: a name that is not registered, a file that is no network.
+    /// Why there is none, in words: a name that is not registered, a file that isn't a network.
     fn outline(&self, host: &HostChoice, classes: i64, folder: Option<&Path>) -> Result<HostOutline, String>;
 }
 

@@ -181,7 +181,7 @@ impl Checker<'_> {
                 ),
             },
             (None, Names::Form { form, accepts, .. }) if !accepts(&text) => {
-                (format!("\"{text}\" is no {noun}; valid: {form}"), None)
+                (format!("\"{text}\" isn't a {noun}; valid: {form}"), None)
             }
             (None, _) => {
                 node.value = Value::Text(text);

@@ -17,7 +17,7 @@ pub enum DeviceSpec {
 
 /// Text that names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no device; write `cpu` or `cuda:<index>` (e.g. `cuda:0`)")]
+#[error("`{0}` isn't a device; write `cpu` or `cuda:<index>` (e.g. `cuda:0`)")]
 pub struct DeviceError(pub String);
 
 impl FromStr for DeviceSpec {

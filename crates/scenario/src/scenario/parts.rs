@@ -48,7 +48,7 @@ impl Holder {
     }
 }
 
-/// A name in a member that holds a choice, but is no member of that choice.
+/// A name in a member that holds a choice, but isn't a member of that choice.
 pub struct Guest<'a> {
     holder: Holder,
     /// Of the choice that it is written in.

@@ -269,10 +269,10 @@ pub struct ProblemRow {
     pub severity: Severity,
     /// The file or the argument as the user gave it.
     pub source: String,
-    /// 1-based; absent where the source is no file.
+    /// 1-based; absent where the source isn't a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// 1-based, in characters; absent where the source is no file.
+    /// 1-based, in characters; absent where the source isn't a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
     /// Dotted path of the field; empty for syntax errors.

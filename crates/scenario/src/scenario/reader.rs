@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
             .unwrap_or(rest.len());
         self.at += length;
         let text = self.text[start..self.at].replace('_', "");
-        parse_number(&text).ok_or_else(|| self.error_from(start, format!("`{text}` is no number")))
+        parse_number(&text).ok_or_else(|| self.error_from(start, format!("`{text}` isn't a number")))
     }
 
     fn quoted(&mut self) -> Read<Value> {

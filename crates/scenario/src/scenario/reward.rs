@@ -1,6 +1,6 @@
 //! Section `reward`: which family and mode pays a policy, and its coefficients.
 //!
-//! Penalties are written with their sign, costs and weights as magnitudes. The discount is no field of it: it is
+//! Penalties are written with their sign, costs and weights as magnitudes. The discount isn't a field of it: it is
 //! `learner.gamma`.
 
 use crate::schema::{Settings, choice, section};

@@ -143,7 +143,7 @@ fn check_devices(run: &RunConfig, findings: &mut Findings) {
 fn check_network(policy: &PolicyConfig, findings: &mut Findings) {
     let hidden_dim = policy.net_cfg.hidden_dim;
     if !hidden_dim.is_multiple_of(8) {
-        let message = format!("{hidden_dim} is no multiple of 8");
+        let message = format!("{hidden_dim} isn't a multiple of 8");
         findings.error(["policy.net_cfg.hidden_dim"], message);
     }
 }
@@ -396,7 +396,7 @@ fn check_rollouts(scenario: &Scenario, findings: &mut Findings) {
     let left = run.rounds % rollout.max(1);
     if left > 0 {
         let message = format!(
-            "{} rounds are no multiple of {rollout}: the last {left} complete no rollout, and nothing is learnt from them",
+            "{} rounds aren't a multiple of {rollout}: the last {left} complete no rollout, and nothing is learnt from them",
             run.rounds
         );
         findings.warning(["learner.episodes_per_update", "run.rounds"], message);

@@ -51,7 +51,7 @@ pub struct LossRecord<'a> {
 /// of the graph. Predictions and the mean loss without smoothing go into `record`.
 ///
 /// # Errors
-/// Tensors that do not fit together, or a target that is no class.
+/// Tensors that do not fit together, or a target that isn't a class.
 pub fn cross_entropy(
     logits: &Tensor,
     targets: &Tensor,
@@ -94,7 +94,7 @@ pub struct ValidationColumns {
 /// is the configuration that the others are compared with.
 ///
 /// # Errors
-/// Tensors that do not fit together, more configurations than `room`, or a target that is no class.
+/// Tensors that do not fit together, more configurations than `room`, or a target that isn't a class.
 pub fn add_validation(
     logits: &Tensor,
     targets: &Tensor,

@@ -45,7 +45,7 @@ impl Optimizer {
     /// state.
     ///
     /// # Errors
-    /// `Other` if a parameter is no leaf that requires a gradient.
+    /// `Other` if a parameter isn't a leaf that requires a gradient.
     pub fn new(
         config: &OptimizerConfig,
         params: Vec<Tensor>,
@@ -85,11 +85,11 @@ impl Optimizer {
     /// Adds parameters (f32, any shape, on the device of the others) with zeroed state, e.g. of a gate that a seed grew later.
     ///
     /// # Errors
-    /// `Other` if a parameter is no leaf that requires a gradient; the optimizer is then unchanged.
+    /// `Other` if a parameter isn't a leaf that requires a gradient; the optimizer is then unchanged.
     pub fn append(&mut self, params: Vec<Tensor>) -> Result<(), TorchError> {
         if let Some(stray) = params.iter().find(|p| !p.is_leaf() || !p.requires_grad()) {
             return Err(TorchError::Other(format!(
-                "a tensor of size {:?} cannot be trained: it is no leaf that requires a gradient",
+                "a tensor of size {:?} cannot be trained: it isn't a leaf that requires a gradient",
                 stray.size()
             )));
         }

@@ -137,7 +137,7 @@ fn plain(error: &str) -> String {
         .split_once("message: \"")
         .and_then(|(_, rest)| rest.split_once('"'));
     quoted.map_or_else(
-        || format!("this is no sound safetensors file ({error})"),
+        || format!("this isn't a sound safetensors file ({error})"),
         |(message, _)| message.into(),
     )
 }

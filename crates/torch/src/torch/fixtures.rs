@@ -1,5 +1,5 @@
 //! The device that tests of tensors are played on: `SIMIC_ENGINE_TEST_DEVICE`, spelt as in a scenario; the CPU by default.
-//! Elsewhere libtorch keeps to reproducible kernels and to f32. What is no device ends the tests.
+//! Elsewhere libtorch keeps to reproducible kernels and to f32. What isn't a device ends the tests.
 
 use std::sync::LazyLock;
 

@@ -82,7 +82,7 @@ pub fn peek(number: &Tensor) -> Result<Option<f64>, TorchError> {
     Ok(copy_to_host(number, Kind::Double)?.first().copied())
 }
 
-/// The uncounted copy, for self-tests before a run begins and for what is no device's.
+/// The uncounted copy, for self-tests before a run begins and for what isn't a device's.
 pub(crate) fn copy_to_host<T: kind::Element + Copy + Default>(
     tensor: &Tensor,
     kind: Kind,

@@ -305,7 +305,7 @@ impl TrainablePolicy for ActorCriticController {
     }
 
     fn set_floor_scale(&mut self, scale: f64) {
-        // What both explore alike is no divergence.
+        // What both explore alike isn't a divergence.
         if let Some(teacher) = &mut self.teacher {
             teacher.set_floor_scale(scale);
         }

@@ -230,7 +230,7 @@ impl ObservationSchema {
             // An exploded gradient is the largest there is, not an error.
             if norm.is_finite() { squashed(norm) } else { 2.0 }
         }));
-        // A health that is no number is a mistake of its producer; NaN is found by the check at the end.
+        // A health that isn't a number is a mistake of its producer; NaN is found by the check at the end.
         let health = |health: f64| {
             if health.is_finite() {
                 health.clamp(0.0, 1.0)

@@ -116,7 +116,7 @@ impl Array {
         DataError::new(fault, format!("valid: {valid}"))
     }
 
-    /// Elements as integers, where they were read. A number beyond i64 becomes the largest, which is no label of any set.
+    /// Elements as integers, where they were read. A number beyond i64 becomes the largest, which isn't a label of any set.
     ///
     /// # Errors
     /// Elements that are floats.

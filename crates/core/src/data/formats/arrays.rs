@@ -74,7 +74,7 @@ pub fn read_pairs(
 pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError> {
     let place = path.display();
     let damaged = |cause: ZipError| {
-        let fault = format!("data file {place} is no zip archive that can be read ({cause})");
+        let fault = format!("data file {place} isn't a zip archive that can be read ({cause})");
         DataError::new(fault, "save it again with numpy.savez")
     };
     let file = files::open(path).map_err(|cause| DataError::io(path, cause))?;
@@ -83,7 +83,7 @@ pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError
     let present = names.collect::<Result<Vec<String>, ZipError>>().map_err(damaged)?;
     if !present.is_empty() && !present.iter().any(|member| member.ends_with(".npy")) {
         let named = listed_first(3, &present);
-        let fault = format!("{place} is no data set of a known format: it is an archive of {named}");
+        let fault = format!("{place} isn't a data set of a known format: it is an archive of {named}");
         return Err(DataError::new(fault, "unpack it, and name the folder"));
     }
     let missing = |name: &str| {

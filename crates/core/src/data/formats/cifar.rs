@@ -28,7 +28,7 @@ const PLANE: usize = 32 * 32;
 const PIXELS: usize = 3 * PLANE;
 /// How a Python pickle begins.
 pub const PICKLE: [u8; 1] = [0x80];
-/// Names of classes are a few bytes each; a longer file is no list of them.
+/// Names of classes are a few bytes each; a longer file isn't a list of them.
 const LONGEST_NAMES: u64 = 1 << 16;
 
 /// One of the two sets: how its records look and what its files are called.

@@ -50,7 +50,7 @@ const LARGEST_KEPT: u32 = 512;
 /// images that cannot be read, or that there is no memory for.
 pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     if !path.is_dir() {
-        let fault = format!("{} is no folder", path.display());
+        let fault = format!("{} isn't a folder", path.display());
         return Err(DataError::new(fault, "give the folder that holds the files"));
     }
     let mut root = Entries::of(path)?;

@@ -28,7 +28,7 @@ struct Dictionary {
 /// The fault of the header; an array in Fortran order; elements that neither images nor labels can have.
 pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
     let wrong = |why: &str| {
-        let fault = format!("data file {file} is no NPY file that can be read: {why}");
+        let fault = format!("data file {file} isn't an NPY file that can be read: {why}");
         DataError::new(fault, "save it again with numpy.save")
     };
     let start = up_to(file, input, 8, 0)?;

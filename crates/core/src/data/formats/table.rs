@@ -258,7 +258,7 @@ impl Table {
 fn damaged(file: &str, cause: &dyn Display) -> DataError {
     DataError::new(
         format!("table {file} cannot be read ({cause})"),
-        "it is no Parquet file, damaged, or packed in a way that is not known here",
+        "it isn't a Parquet file, damaged, or packed in a way that is not known here",
     )
 }
 
@@ -272,7 +272,7 @@ fn append_lists(
     let size = shape.size();
     let wrong = || cells.lengths.iter().position(|&length| length != size);
     if let Some(row) = cells.hole.or_else(wrong) {
-        let fault = format!("is no list of {size} values, as {shape} take");
+        let fault = format!("isn't a list of {size} values, as {shape} take");
         return Err(column.cell(group, row, fault, CORRECT));
     }
     for (at, &value) in cells.values.iter().enumerate() {
@@ -310,7 +310,7 @@ fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Res
     };
     let refused = |failures: Failures| {
         let (index, cause) = failures.into_iter().next().unwrap_or_default();
-        let fault = format!("is no image that can be read ({cause})");
+        let fault = format!("isn't an image that can be read ({cause})");
         column.cell(files[index].group, files[index].row, fault, VALID)
     };
     let heads = decode::each(0..files.len(), |index| decode::head(open(index)?)).map_err(refused)?;

@@ -7,7 +7,7 @@ use crate::data::locate::tests::{assert_refused, folder_of, packed};
 fn survey_of(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey, DataError> {
     match survey(path, labels, known)? {
         Surveyed::Images(survey) => Ok(survey),
-        Surveyed::Text(text) => panic!("{text:?} is no set of images"),
+        Surveyed::Text(text) => panic!("{text:?} isn't a set of images"),
     }
 }
 
@@ -63,7 +63,7 @@ fn formats_are_told_apart_by_their_content() {
     );
     assert_refused(
         look(&at("text")),
-        "/text is no data set of a known format: its first bytes",
+        "/text isn't a data set of a known format: its first bytes",
     );
     assert_refused(look(&at("nothing")), "/nothing' was not found");
     let said = look(folder.path()).unwrap_err().to_string();
@@ -173,7 +173,7 @@ fn devices_are_no_data_files() {
             ..Known::default()
         };
         let endless = survey(Path::new("/dev/zero"), None, known);
-        assert_refused(endless, "/dev/zero: reading failed (it is no regular file)");
+        assert_refused(endless, "/dev/zero: reading failed (it isn't a regular file)");
     }
 }
 

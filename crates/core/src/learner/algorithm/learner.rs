@@ -370,6 +370,6 @@ fn differences_of_tensors(saved: &[(String, Tensor)], live: &[(String, Tensor)])
     let unknown = saved
         .iter()
         .filter(|(name, _)| live.iter().all(|(live, _)| live != name));
-    differences.extend(unknown.map(|(name, _)| format!("`{name}` is no tensor of this learner")));
+    differences.extend(unknown.map(|(name, _)| format!("`{name}` isn't a tensor of this learner")));
     differences
 }

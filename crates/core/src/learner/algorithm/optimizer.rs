@@ -230,7 +230,7 @@ fn check_params(params: &[PolicyParam]) -> Result<(), LearnerError> {
             problems.push(format!("`{}` and `{}` are one tensor", other.name, param.name));
         }
         if !(param.tensor.is_leaf() && param.tensor.requires_grad()) {
-            problems.push(format!("`{}` is no leaf that requires a gradient", param.name));
+            problems.push(format!("`{}` isn't a leaf that requires a gradient", param.name));
         }
     }
     if problems.is_empty() {

@@ -188,7 +188,7 @@ fn sizes_that_cannot_be_are_refused_before_anything_is_allocated() {
             *graph = graph.clone().with_seed(seed).0;
         }),
     ].join("\n"), @r"
-    layer `input` of the network cannot be: 0 is no size; valid: 1 to 1048576
+    layer `input` of the network cannot be: 0 isn't a size; valid: 1 to 1048576
     layer `block0` of the network cannot be: it reads 1 channel, and the layers before it make 3
     the host cannot be built: slot r0c0 of the host is before its first op or behind its head; valid: between two ops
     layer `r0c0_3` of the network cannot be: 4 channels do not divide into 3 heads
@@ -204,7 +204,7 @@ fn pipes_and_devices_are_not_opened() {
     assert!(made.expect("there is mkfifo").success());
     for path in [pipe.as_path(), Path::new("/dev/zero")] {
         let refused = GrownNetwork::load(path).unwrap_err().to_string();
-        assert!(refused.ends_with(": it is no regular file"), "{refused}");
+        assert!(refused.ends_with(": it isn't a regular file"), "{refused}");
     }
 }
 
@@ -231,7 +231,7 @@ fn headers_are_bounded_and_what_is_said_of_them_is_short() {
         r#"{{"a":{{"dtype":"{long}","shape":[0],"data_offsets":[0,0]}}}}"#
     ));
     assert!(said.contains("w.safetensors") && said.len() < 500, "{}", said.len());
-    // Weights alone are no network.
+    // Weights alone aren't a network.
     let alone = said_of(&format!("{{{}}}", tensor("a")));
     assert!(alone.contains("name it in task.weights"), "{alone}");
     assert!(matches!(read_tensors(Path::new("none")), Err(NetworkError::File(_))));

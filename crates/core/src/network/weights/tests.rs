@@ -145,13 +145,13 @@ fn files_of_other_kinds_are_refused_with_what_to_do() {
     for pickle in [&b"PK\x03\x04\x14\0\x08\x08\x08\0"[..], b"\x80\x02}q\0(X\x01\0\0"] {
         assert!(said_of(pickle).contains("safetensors.torch.save_file(model.state_dict()"));
     }
-    assert!(said_of(b"").contains("is no network"));
+    assert!(said_of(b"").contains("isn't a network"));
     let sound = encode_plain([("head.bias", &tensor(&[10], Kind::Float))]).unwrap();
     let mut forged = sound.clone();
     let at = sound.windows(4).position(|part| part == b"[10]").unwrap();
     forged[at + 1] = b'9';
-    assert!(said_of(&forged).contains("is no network"));
-    assert!(said_of(&sound[..sound.len() - 4]).contains("is no network"));
+    assert!(said_of(&forged).contains("isn't a network"));
+    assert!(said_of(&sound[..sound.len() - 4]).contains("isn't a network"));
     let missing = said(GivenWeights::read("other.safetensors", None, &plan));
     let looked = "no file or folder other.safetensors; looked at ";
     assert!(missing.starts_with(looked), "{missing}");

@@ -211,7 +211,7 @@ impl Blueprint for CnnBlueprint {
     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
         let params = ParamSet::new(backend);
         let module: Box<dyn SeedModule> = match self.graph(dim) {
-            // How they start is no part of what they are.
+            // How they start isn't part of what they are.
             ModuleGraph::Stack(_) => Box::new(ConvStack::new(&self.layers(dim), params)?),
             graph => module_of(&graph, Topology::Image, dim, params)?,
         };

@@ -61,7 +61,7 @@ impl Blueprint for Scale {
     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
         // A convolution's weight that fits widths divisible by four.
         if dim % 4 != 0 {
-            return Err(TorchError::Other("the width is no multiple of 4".into()).into());
+            return Err(TorchError::Other("the width isn't a multiple of 4".into()).into());
         }
         let mut params = ParamSet::new(backend);
         let first = if *self == Self::Changes { 0.5 } else { 0.0 };
@@ -93,7 +93,7 @@ fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach
     };
 
     assert_eq!(checked(Scale::Sound, 8), Ok(()));
-    assert_unfit(Scale::Sound, 6, "the width is no multiple of 4");
+    assert_unfit(Scale::Sound, 6, "the width isn't a multiple of 4");
     assert_unfit(Scale::Miscounts, 8, "it declares 9 parameters and has 1");
     let why = "it changes the network at initialisation; its residual must start at exactly 0";
     assert_unfit(Scale::Changes, 8, why);

@@ -8,7 +8,7 @@ use crate::telemetry::encoding::Num;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AlarmKind {
-    /// The validation loss is no finite number.
+    /// The validation loss isn't a finite number.
     NonFinite,
     /// A network that was better than chance guesses again.
     ChanceCollapse,

@@ -1,6 +1,6 @@
 //! Measures of one policy update and of the rollout behind it.
 //!
-//! A quantity that is undefined is left out; one that was computed and is no number is written as `"nan"`. Rewards,
+//! A quantity that is undefined is left out; one that was computed and isn't a number is written as `"nan"`. Rewards,
 //! returns and values are in units of scaled reward, shares lie in 0..1. Maps are keyed by head.
 
 use std::collections::BTreeMap;

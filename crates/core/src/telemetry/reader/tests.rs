@@ -29,7 +29,7 @@ fn what_is_wrong_is_named_with_its_line() {
     let unknown = NOTE.replace("\"note\"", "\"dream\"");
     let [textless, late, unknown] = [textless, late, unknown].map(|note| format!("{HEADER}\n{note}\n"));
     for (text, told) in [
-        (format!("{NOTE}\n"), ["jsonl:1: ", "the first line is no header"]),
+        (format!("{NOTE}\n"), ["jsonl:1: ", "the first line isn't a header"]),
         (textless, ["jsonl:2: ", "note: missing field `text`"]),
         (unknown, ["jsonl:2: ", "unknown variant `dream`"]),
         (late, ["jsonl:2: ", "expected a round, from 0 to 4294967294"]),

@@ -92,7 +92,7 @@ fn what_is_damaged_is_named() {
     std::fs::write(&path, &whole).unwrap();
     let count = "1 segment with 2 steps, the manifest says 2 with 2";
     assert_refused(set.read(&renamed), count);
-    let none = "is no set of trajectories: it has no manifest.json";
+    let none = "isn't a set of trajectories: it has no manifest.json";
     assert_refused(TrajectorySet::open(folder.path()), none);
 }
 

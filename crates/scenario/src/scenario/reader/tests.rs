@@ -22,7 +22,7 @@ fn a_syntax_error_says_where_and_what() {
     assert_eq!(shown("(a: 1 b: 2)"), "6: expected `,` or `)`, but found `b`");
     assert_eq!(shown("(a: [1, 2)"), "9: expected `,` or `]`, but found `)`");
     assert_eq!(shown("(a: "), "4: expected a value, but the text ends");
-    assert_eq!(shown("(a: 1.2.3)"), "4: `1.2.3` is no number");
+    assert_eq!(shown("(a: 1.2.3)"), "4: `1.2.3` isn't a number");
     assert_eq!(shown("(a: \"x)"), "4: this text is not closed with `\"`");
     assert_eq!(shown("(a: 1) 2"), "7: expected the end of the text, but found `2`");
     assert_eq!(shown("/* x"), "0: this comment is not closed with `*/`");

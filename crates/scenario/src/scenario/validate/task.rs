@@ -22,7 +22,7 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     if let DataSource::SynthImages(synth) = &task.data {
         for (name, size) in [("height", synth.height), ("width", synth.width)] {
             if !size.is_multiple_of(8) {
-                let message = format!("{size} is no multiple of 8");
+                let message = format!("{size} isn't a multiple of 8");
                 findings.error([format!("task.data.{name}")], message);
             }
         }

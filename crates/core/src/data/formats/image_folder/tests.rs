@@ -277,7 +277,7 @@ fn what_is_unusual_is_told() {
 fn folders_without_classes_or_images_are_refused() {
     let folder = folder_of([("file", "")]);
     assert_refused(read(folder.path(), None), " has no folders of classes");
-    assert_refused(read(&folder.path().join("file"), None), "file is no folder");
+    assert_refused(read(&folder.path().join("file"), None), "file isn't a folder");
     fs::create_dir(folder.path().join("empty")).unwrap();
     assert_refused(read(folder.path(), None), "empty holds no image");
     let folder = folder_with("a/images/1.png", colour(1));

@@ -20,7 +20,7 @@ fn small_set() -> (TokenSet, FeedArithmetic) {
     let data = TaskData::load(&task, None, &DataRegistry::default()).unwrap();
     let arithmetic = data.arithmetic(&task, 1).unwrap();
     let TaskData::Tokens(set) = data else {
-        panic!("a text is no image");
+        panic!("a text isn't an image");
     };
     (set, arithmetic)
 }

@@ -120,7 +120,7 @@ fn a_state_that_does_not_fit_is_refused_with_every_difference() {
 
     let differences = vec![
         format!("`{renamed}` is missing"),
-        "`exp_avg.other` is no tensor of this learner".into(),
+        "`exp_avg.other` isn't a tensor of this learner".into(),
     ];
     assert_eq!(refused, Err(LearnerError::Incompatible(differences)));
     assert_eq!(training.learner.state(), state);

@@ -34,7 +34,7 @@ fn numbers(count: i64, step: f64, device: Device) -> Tensor {
     angles.sin().to_device(device)
 }
 
-/// A channels-last weight, a vector whose length is no multiple of any vector's, and one that never has a gradient.
+/// A channels-last weight, a vector whose length isn't a multiple of any vector's, and one that never has a gradient.
 fn params(device: Device) -> Vec<Tensor> {
     let weight = channels_last(&numbers(72, 0.7, device).view([4, 2, 3, 3])).expect("weight");
     let params = [weight.copy(), numbers(19, 1.3, device), numbers(3, 0.3, device)];
