@@ -1,4 +1,4 @@
-//! From a description to the network: every size is checked before anything of it is allocated, since descriptions come
+//! Builds a network from its description. Every size is checked before anything of it is allocated, since descriptions come
 //! out of files.
 
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Graph {
         }
     }
 
-    /// `plan` with the slots that are behind its first `boundary` layers.
+    /// `plan` with the slots that follow its first `boundary` layers.
     fn slots_at(&self, boundary: usize, plan: HostPlan) -> HostPlan {
         let here = self.slots.iter().filter(|(_, place)| *place == boundary);
         here.fold(plan, |plan, (slot, _)| plan.slot(slot.row, slot.col))
@@ -97,7 +97,7 @@ fn check_division(name: &str, what: &str, whole: i64, parts: i64) -> Result<(), 
     })
 }
 
-/// Channels that a layer says it reads; `None` of one that reads any.
+/// Channels that a layer says it reads; `None` for one that reads any.
 fn check_sizes(name: &str, layer: &LayerGraph) -> Result<Option<i64>, NetworkError> {
     let sizes = |reads: i64, others: &[i64]| {
         check(name, &[reads])?;
@@ -181,7 +181,7 @@ fn check_seed(name: &str, seed: &SeedGraph) -> Result<(), NetworkError> {
     }
 }
 
-/// Channels behind a layer that reads `width`.
+/// Channels after a layer that reads `width`.
 fn check_stacked(name: &str, width: i64, layer: StackLayer) -> Result<i64, NetworkError> {
     let (reads, makes) = match layer {
         StackLayer::Conv {

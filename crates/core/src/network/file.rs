@@ -46,7 +46,7 @@ impl Description {
         }
     }
 
-    /// The network with these tensors; those of a domain are called by it, and what it has in common with the given network is there
+    /// The network with these tensors. Tensors of a domain carry its name. What it has in common with the given network is there
     /// once.
     fn with(self, mut parameters: BTreeMap<String, PlainTensor>) -> GrownNetwork {
         let domains = self.domains.into_iter().map(|(name, domain)| {
@@ -128,7 +128,7 @@ impl GrownNetwork {
     /// The network in the file at `path`, or the tensors of a file that has weights alone.
     ///
     /// # Errors
-    /// Those of [`Self::load`], but for weights alone.
+    /// Those of [`Self::load`], except that of weights alone.
     pub fn load_any(path: &Path) -> Result<Result<Self, BTreeMap<String, PlainTensor>>, NetworkError> {
         let not_one = |why: &dyn std::fmt::Display| NetworkError::NotOne {
             path: path.into(),
@@ -158,13 +158,13 @@ impl GrownNetwork {
     }
 }
 
-/// The bytes of a file of tensors; of a pipe or a device, which may never begin or never end, none.
+/// The bytes of a file of tensors. Nothing is read from a pipe or a device, which may never begin or never end.
 fn read_tensors(path: &Path) -> Result<Vec<u8>, NetworkError> {
     let file = crate::files::open(path).at(path)?;
     let length = file.metadata().at(path)?.len();
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes).at(path)?;
-    // Behind the eight bytes of its length a safetensors file has JSON.
+    // A safetensors file has JSON after the eight bytes of its length.
     let is_pickle = bytes.get(8) != Some(&b'{') && (bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(&[0x80]));
     if is_pickle {
         return Err(NetworkError::Pickle(path.into()));

@@ -21,19 +21,19 @@ const CHUNK: i64 = 512;
 /// A network that can be used without the engine: host and committed seeds, with their buffers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrownNetwork {
-    /// Its layers, from input to logits.
+    /// The layers, from input to logits.
     pub graph: Graph,
-    /// By `{layer}.{tensor}`: weights and buffers, f32, of the shapes that PyTorch has for them.
+    /// Weights and buffers by `{layer}.{tensor}`: f32, of the shapes that PyTorch has for them.
     pub parameters: BTreeMap<String, PlainTensor>,
-    /// Its accuracy, loss and size.
+    /// The network's accuracy, loss and size.
     pub measures: Measures,
     /// The data that it has learnt from.
     pub data: DataCard,
-    /// Who made it.
+    /// The maker of the network.
     pub origin: Origin,
-    /// Its seeds in slot order, those of this growth.
+    /// The seeds of this growth, in slot order.
     pub growth: Vec<SeedHistory>,
-    /// By name, what it has become for other data: whole networks, with these weights inside and values of their own for the rest.
+    /// Whole networks for other data, by name. They have these weights inside and values of their own for the rest.
     pub domains: BTreeMap<String, GrownNetwork>,
 }
 
@@ -43,7 +43,7 @@ pub struct GrownNetwork {
 pub struct Measured {
     /// Percent of its samples, of texts of its tokens.
     pub accuracy: f64,
-    /// Nats a sample, of texts a token; `None` where it was not measured of just this network.
+    /// Nats per sample, or per token for texts; `None` where it was not measured of just this network.
     pub loss: Option<f64>,
     /// Samples, of texts tokens.
     pub samples: u64,
@@ -53,9 +53,9 @@ pub struct Measured {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measures {
-    /// On the validation part, by which it was chosen.
+    /// Measures on the validation part, by which the network was chosen.
     pub validation: Option<Measured>,
-    /// On the test part, which nothing else has read.
+    /// Measures on the test part, which nothing else has read.
     pub test: Option<Measured>,
     /// Trainable values.
     pub parameters: u64,
@@ -67,7 +67,7 @@ pub struct Measures {
     pub host_macs: u64,
 }
 
-/// Data that a network has learnt from, as far as a user who applies it has to know.
+/// Data that a network has learnt from, as far as a user who applies it needs to know them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataCard {
@@ -86,10 +86,10 @@ pub struct DataCard {
     /// The pixel that means 1 in `task.normalise`.
     #[serde(default = "full_byte")]
     pub full: f64,
-    /// Places of the validation samples in the training files, from 0; of texts, of windows. `None` where files of their own
+    /// Places of the validation samples (for texts, of windows) in the training files, from 0. `None` where files of their own
     /// bring them.
     pub validation: Option<Vec<u32>>,
-    /// The same of the test samples.
+    /// Places of the test samples, likewise.
     pub test: Option<Vec<u32>>,
 }
 
@@ -97,21 +97,21 @@ const fn full_byte() -> f64 {
     255.0
 }
 
-/// Who made a network.
+/// The maker of a network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// Version of the engine.
     pub engine: String,
-    /// Name of the run's folder; `None` of a run in memory.
+    /// Name of the run's folder; `None` for a run in memory.
     pub run: Option<String>,
     /// Name of the scenario.
     pub scenario: String,
     /// blake3 of the scenario with every default.
     pub scenario_hash: String,
-    /// Of all random draws.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// From 0.
+    /// The round, from 0.
     pub round: u32,
     /// Index in the run.
     pub env: u32,
@@ -127,7 +127,8 @@ pub struct Origin {
 pub struct SeedMeasures {
     /// Accuracy of the network minus that without the seed.
     pub contribution: f64,
-    /// Its Shapley value, its share of what all seeds of this growth add together; `None` where no orders were sampled of many.
+    /// Its Shapley value, its share of what all seeds of this growth add together.
+    /// `None` where there were many seeds and no orders were sampled.
     pub shapley: Option<f64>,
     /// Standard error of that value, points: 0 if all orders were measured, `None` with a single pair of orders.
     pub shapley_error: Option<f64>,
@@ -140,17 +141,17 @@ impl fmt::Display for SeedMeasures {
     }
 }
 
-/// How a seed became a part of the network.
+/// The history of a seed that became a part of the network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeedHistory {
-    /// Where it grew.
+    /// The slot in which it grew.
     pub slot: SlotId,
     /// Id of its blueprint.
     pub blueprint: String,
     /// Trainable values, with those of a gate.
     pub parameters: u64,
-    /// Its worth to the network; `None` where its amplitude is 0.
+    /// The seed's worth to the network; `None` where its amplitude is 0.
     pub measures: Option<SeedMeasures>,
     /// Stages and the steps in which they were entered, from germination on.
     pub stages: Vec<(SeedStage, u32)>,
@@ -197,10 +198,10 @@ impl GrownNetwork {
         tensors.filter(|(name, tensor)| given.parameters.get(*name) != Some(*tensor))
     }
 
-    /// Refuses a name that no domain beside those of `known` can have.
+    /// Refuses a name that no domain next to those of `known` can have.
     ///
     /// # Errors
-    /// A name that is taken, or is none of a Python variable.
+    /// A name that is taken, or isn't that of a Python variable.
     pub fn check_domain(known: Option<&Self>, name: &str) -> Result<(), NetworkError> {
         let is_taken = known.is_some_and(|network| network.domains.contains_key(name));
         let why = match (Self::is_domain_name(name), is_taken) {
@@ -246,7 +247,7 @@ impl GrownNetwork {
         };
         let _inference = Inference::new()?;
         let inputs = self.inputs(samples)?;
-        // A domain may have a first convolution of its own.
+        // A domain may have its own first convolution.
         let distance = |network: &Self| -> Result<f64, NetworkError> {
             let weight = of(network, "conv.weight")?;
             let bias = bias.then(|| of(network, "conv.bias")).transpose()?;
@@ -282,7 +283,7 @@ impl GrownNetwork {
         let outline = plan.outline();
         let values: u64 = self.parameters.values().map(|tensor| tensor.numel() as u64).sum();
         if outline.parameters > values {
-            // Before as much is allocated as a damaged description asks for.
+            // This comes before any allocation: a damaged description may ask for any amount.
             let parameters = outline.parameters;
             return Err(NetworkError::Tensors(vec![format!(
                 "the layers have {parameters} parameters, the tensors {values} values"
@@ -323,7 +324,7 @@ impl GrownNetwork {
     /// as in training, `f32 [n, classes]`; of texts `i64 [n, tokens]`, `f32 [n, tokens, vocabulary]`.
     ///
     /// # Errors
-    /// Samples of another shape; those of [`Self::build`].
+    /// Samples of another shape, and those of [`Self::build`].
     pub fn predict(&self, samples: &Tensor) -> Result<Tensor, NetworkError> {
         let host = self.build(Backend::CPU)?;
         let _inference = Inference::new()?;
@@ -340,7 +341,7 @@ impl GrownNetwork {
     /// Images of drawn pixels, `u8 [count, height, width, channels]`, and their [logits](Self::predict).
     ///
     /// # Errors
-    /// Those of [`Self::build`]; a network for texts.
+    /// Those of [`Self::build`], and a network for texts.
     pub fn on_drawn_images(&self, count: i64) -> Result<[PlainTensor; 2], NetworkError> {
         let Graph { side, channels, .. } = self.graph;
         let shape = [count, side, side, channels];

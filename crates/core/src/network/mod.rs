@@ -28,8 +28,8 @@ use crate::host::HostError;
 use crate::torch::TorchError;
 use file::some_of;
 
-/// Why a network cannot be built, applied, written or read. Of a scenario's host or weights it ends the run before anything is
-/// trained; what was to be written is not there, or is there as it was.
+/// The reason why a network cannot be built, applied, written or read. If it concerns a scenario's host or weights, the run
+/// ends before anything is trained. A file that was to be written is not there, or is as it was.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum NetworkError {
@@ -54,7 +54,7 @@ pub enum NetworkError {
         .looked_at.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
     Missing { name: String, looked_at: Vec<PathBuf> },
-    /// Given weights that are of another host: what that is, where it can be told, and all that does not fit.
+    /// Given weights that are of another host: its kind, where the tensors show it, and all that does not fit.
     #[error(
         "the weights in {} do not fit the host: {}; not given: {}. Leave out of the file what the host is to draw; \
          its names are in docs/reference/hosts.md",

@@ -32,12 +32,12 @@ pub struct HostRegistry {
 struct GrownHost {
     plan: HostPlan,
     weights: BTreeMap<String, PlainTensor>,
-    /// By name, in the order of the logits; empty where none are known.
+    /// Names of the classes, in the order of the logits; empty where none are known.
     classes: Vec<String>,
 }
 
 impl HostDesign for GrownHost {
-    /// For other classes than the network's with a head that is drawn, if its last layer is one.
+    /// The plan for `classes` classes. If they aren't the network's, the head is drawn, provided that its last layer is one.
     fn plan(&self, classes: i64) -> HostPlan {
         let mut graph = self.plan.graph();
         match graph.layers.last_mut().map(|named| &mut named.layer) {
@@ -58,7 +58,7 @@ impl HostRegistry {
     /// The design that a scenario chooses; relative paths begin in `folder`.
     ///
     /// # Errors
-    /// [`NetworkError::Host`] for a name that is not registered, or settings that the host does not have; a file that is no
+    /// [`NetworkError::Host`] for a name that is not registered, or settings that the host does not have; a file that isn't a
     /// network, or one that cannot be built.
     pub fn of(&self, choice: &HostChoice, folder: Option<&Path>) -> Result<Arc<dyn HostDesign>, NetworkError> {
         let named = |name: &HostName, settings: &Settings| -> Result<_, NetworkError> {
@@ -91,13 +91,13 @@ impl HostRegistry {
 
     fn grown(&self, name: &str, folder: Option<&Path>) -> Result<Arc<GrownHost>, NetworkError> {
         let path = find(name, folder)?;
-        // A panic while it was held has not left half an entry behind.
+        // A panic while the lock was held has not left an incomplete entry.
         let mut known = self.grown.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(host) = known.get(&path) {
             return Ok(Arc::clone(host));
         }
         let network = GrownNetwork::load(&path)?;
-        // Its tensors fit its layers.
+        // Checks that its tensors fit its layers.
         network.build(Backend::CPU)?;
         let mut tensors = network.parameters.iter();
         tensors.try_for_each(|(name, tensor)| check_values(&path, name, tensor))?;
@@ -111,7 +111,7 @@ impl HostRegistry {
     }
 }
 
-/// Where a scenario's file of tensors lies; of the folder of an export its network.
+/// The place of a scenario's file of tensors. For the folder of an export it is the network in it.
 ///
 /// # Errors
 /// [`NetworkError::Missing`].

@@ -19,7 +19,7 @@ use crate::torch::{Backend, PlainTensor};
 /// Weights of a host, all of its tensors or some.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GivenWeights {
-    /// By the host's own names; f32, of its shapes.
+    /// Tensors by the host's own names; f32, of its shapes.
     pub tensors: BTreeMap<String, PlainTensor>,
     /// Names of the host's other tensors.
     pub absent: Vec<String>,
@@ -33,7 +33,7 @@ impl GivenWeights {
     /// The weights that the file called `name` has for the host; relative paths begin in `folder`.
     ///
     /// # Errors
-    /// A file that is missing or is none; all tensors that do not fit; one from whose values no network can start.
+    /// A file that is missing or doesn't hold tensors; all tensors that do not fit; one from whose values no network can start.
     pub fn read(name: &str, folder: Option<&Path>, plan: &HostPlan) -> Result<Self, NetworkError> {
         let path = find(name, folder)?;
         let file = GrownNetwork::load_any(&path)?.map_or_else(|weights| weights, |network| network.parameters);
@@ -164,7 +164,7 @@ impl GivenWeights {
     }
 }
 
-/// The head among tensors, by the host's names, where it is for other classes and fits but for that: its layer, its classes, and
+/// The head among tensors, by the host's names, if it is for other classes and fits otherwise: its layer, its classes, and
 /// the host's.
 fn other_head<'g, 't>(
     shapes: impl Iterator<Item = (String, &'t [usize])>,
@@ -199,15 +199,15 @@ fn prefix_of(file: &BTreeMap<String, PlainTensor>, is_known: impl Fn(&str) -> bo
     std::iter::once("").chain(shared).find(serves).unwrap_or_default()
 }
 
-/// The name of a layer without the numbers that count its like, but for those of its parts: a third convolution in a block
-/// makes no network deeper.
+/// The name of a layer without the numbers that count layers of its kind, except those of its parts: a third convolution in
+/// a block doesn't make a network deeper.
 fn uncounted(layer: &str) -> String {
     let (place, part) = layer.rsplit_once('.').unwrap_or(("", layer));
     let part = if part.parse::<u32>().is_ok() { "" } else { part };
     format!("{}.{part}", place.replace(|digit: char| digit.is_ascii_digit(), ""))
 }
 
-/// Kind of network that a tensor of another shape belongs to, where that can be told.
+/// The kind of network that a tensor of another shape belongs to, where the shape shows it.
 fn kind_of(own: &str, shape: &[usize], graph: &Graph) -> Option<String> {
     let named = graph.layers.iter().find(|named| stands_for(&named.name, own))?;
     match (&named.layer, shape) {

@@ -92,7 +92,7 @@ fn a_kept_network_is_a_host_for_other_classes_with_a_head_that_is_drawn() {
     let path = folder.path().join("kept.safetensors");
     let network = tiny_network();
     network.save(&path).unwrap();
-    // As an export's folder.
+    // Named like an export's folder.
     let name = folder.path().display().to_string();
 
     let host = HostRegistry::default()

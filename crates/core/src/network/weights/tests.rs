@@ -7,7 +7,7 @@ use crate::torch::encode_plain;
 
 mod torchvision;
 
-/// Of values that a variance may have as well.
+/// A tensor of values that a variance may have too.
 fn tensor(shape: &[i64], kind: Kind) -> PlainTensor {
     let values = tch::Tensor::randn(shape, (Kind::Float, tch::Device::Cpu)).abs();
     PlainTensor::of(&values.to_kind(kind)).unwrap()
@@ -64,7 +64,7 @@ fn every_tensor_of_the_resnet18_of_torchvision_has_its_place() {
 
     let weights = read(&given, &plan).unwrap();
 
-    // As torchvision's documentation says.
+    // The number in torchvision's documentation.
     assert_eq!(plan.outline().parameters, 11_689_512);
     assert_eq!(plan.op_costs().iter().map(|cost| cost.macs).sum::<u64>(), 1_814_073_344);
     assert!(weights.notes.is_empty(), "{:?}", weights.notes);
@@ -171,7 +171,7 @@ fn what_wraps_a_network_puts_before_every_name_is_passed_over() {
         let own: Vec<&String> = weights.tensors.keys().collect();
         assert_eq!(own, ["head.bias", "head.weight"]);
     }
-    // Before some of them it is none.
+    // A prefix before only some of them isn't one.
     let mixed = [("head.bias", bias), ("model.head.weight", weight)];
     let refused = said(read(&BTreeMap::from(mixed), &small()));
     assert!(refused.contains("`model.head.weight` belongs to no layer"), "{refused}");
@@ -220,7 +220,7 @@ fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
             "it is of another depth",
         ),
     ] {
-        // With a head, so that no part of the name is one of all.
+        // Adds a head, so that all names have no part in common.
         let head = if name.starts_with("layer") {
             "fc.bias"
         } else {
@@ -276,7 +276,7 @@ fn weights_without_a_head_or_with_one_for_other_classes_are_all_of_the_body() {
     };
     let told = "is for 12 classes, the data have 10: episodes start as without it";
     assert!(note.ends_with(told), "{note}");
-    // Not one of another width.
+    // A head of another width is refused.
     given.insert("head.weight".into(), tensor(&[12, 9], Kind::Float));
     let refused = said(read(&given, &small()));
     assert!(

@@ -1,6 +1,6 @@
 //! Names and shapes of torchvision's `resnet18().state_dict()`, as version 0.26 has them.
 
-/// A convolution, the norm behind it and the shape of its weight.
+/// A convolution, the norm after it and the shape of its weight.
 type Layer = (&'static str, &'static str, [i64; 4]);
 
 const LAYERS: [Layer; 20] = [
