@@ -25,7 +25,7 @@ pub struct NetSpec {
 }
 
 impl NetSpec {
-    /// Where the logits of each head lie.
+    /// The place of each head's logits.
     pub fn layout(&self) -> LogitLayout {
         LogitLayout::new(self.config.head_conditioning, self.slots, self.blueprints)
     }
@@ -56,12 +56,12 @@ pub struct NetSequence<'a> {
 /// Output of a network for one step of `N` envs, or for `B` padded sequences of `T` steps.
 #[derive(Debug)]
 pub struct NetOutput {
-    /// `[N, A]` or `[B, T, A]`, f32 or the kind of autocast, on the policy's device; laid out as [`LogitLayout`] says. Anything
+    /// `[N, A]` or `[B, T, A]`, f32 or the kind of autocast, on the policy's device; laid out like [`LogitLayout`]. Anything
     /// finite in padded steps.
     pub logits: Tensor,
     /// `[N]` or `[B, T]`, f32 or the kind of autocast, on the policy's device; in normalised units.
     pub value: Tensor,
-    /// After the step, or after the last step of each row that isn't padding.
+    /// The state after the step, or after the last step of each row that isn't padding.
     pub state: RecurrentState,
 }
 
@@ -110,19 +110,19 @@ pub trait ActorCritic: Send {
     fn sequence(&self, input: &NetSequence) -> Result<NetOutput, TchError>;
 }
 
-/// Where and from what random numbers a network is built.
+/// The device and the random numbers of a network that is built.
 #[derive(Clone, Debug)]
 pub struct NetContext {
     /// Kind and sizes of the network.
     pub spec: NetSpec,
-    /// Where its tensors live.
+    /// The device of its tensors.
     pub device: Device,
     /// `run.seed`.
     pub seed: u64,
 }
 
 impl NetContext {
-    /// No parameters yet, on the device of the run, from the policy's own random stream.
+    /// An empty set of parameters on the device of the run, with the policy's own random stream.
     pub fn params(&self) -> PolicyParams {
         PolicyParams::new(self.device, self.seed)
     }

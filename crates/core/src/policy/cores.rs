@@ -29,7 +29,7 @@ pub trait NetCore: Debug + Send {
         Ok(())
     }
 
-    /// `x`: `[.., H]`, and as much comes out. With memory `[B, T, H]`, or `[steps, H]` with a packing; its state in and out in
+    /// Maps `x`, `[.., H]`, to the same shape. With memory `[B, T, H]`, or `[steps, H]` with a packing; its state in and out in
     /// the rows' own order.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ pub trait RecurrentCell: Debug + Send {
     /// cuDNN's number of it.
     const CUDNN_MODE: i64;
 
-    /// Runs over `x` from `initial`, and gives the output and the state after it. `x` and the output: `[B, T, H]`, or `[steps, H]`
+    /// Runs over `x` from `initial`. Returns the output and the state after it. `x` and the output: `[B, T, H]`, or `[steps, H]`
     /// where the `sizes` of packed sequences are given ([`Packing::batch_sizes`]); `initial`: [`STATES`](Self::STATES) tensors
     /// `[1, B, H]`; `weights`: input and hidden `[gates·H, H]`, input bias and hidden bias `[gates·H]`. All are f32 or the kind of
     /// autocast, on the policy's device. libtorch runs in training mode throughout: cuDNN's backward needs it, and
@@ -109,7 +109,7 @@ struct RecurrentLayer<C> {
 }
 
 impl<C: RecurrentCell> RecurrentCore<C> {
-    /// Core of as many layers as are asked for.
+    /// A core of as many layers as `config` says.
     ///
     /// # Errors
     /// libtorch's.
@@ -142,7 +142,7 @@ impl<C: RecurrentCell> NetCore for RecurrentCore<C> {
         for (index, layer) in self.layers.iter().enumerate() {
             let initial: Vec<Tensor> = state.0.iter().map(|s| s.narrow(0, index as i64, 1)).collect();
             let (y, after) = C::run(&x, &initial, &layer.weights, sizes);
-            // Not in place: the first `x` is the caller's, and the graph still reads the others.
+            // The first `x` is the caller's and the graph still reads the others, so this isn't in place.
             x = layer.norm.forward(&y)? + &x;
             for (layers, after) in finals.iter_mut().zip(after) {
                 layers.push(after);

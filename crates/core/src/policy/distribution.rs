@@ -20,7 +20,7 @@ const MOST: f64 = 0.5;
 /// the gradient. 0: none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floor {
-    /// Before the cap that many valid members put on it.
+    /// The floor before many valid members cap it.
     pub epsilon: f64,
 }
 
@@ -35,7 +35,7 @@ impl Floor {
         self.epsilon.min(MOST / valid as f64)
     }
 
-    /// The same of many steps, on their device.
+    /// The same for many steps, on their device.
     fn for_members_of(self, valid: &Tensor) -> Tensor {
         (valid.reciprocal() * MOST).clamp_max(self.epsilon)
     }
@@ -124,7 +124,7 @@ impl Categorical {
     }
 }
 
-/// How a learned controller chooses.
+/// The way in which a learned controller chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecideMode {
     /// Draws from its distribution.
@@ -165,7 +165,7 @@ pub fn choose(
         }
         member
     };
-    // Every op has the op head; which one is asked for does not matter.
+    // Every op has the op head, so that any op will do here.
     let op = LifecycleOp::from_code(pick(Head::Op, LifecycleOp::Wait, 0)).unwrap_or(LifecycleOp::Wait);
     let mut chosen = Head::ALL.map(Head::placeholder);
     chosen[Head::Op as usize] = op.code();
@@ -198,14 +198,14 @@ const FILL: f64 = -1.0e4;
 pub struct OpTables {
     /// `bool [6, 8]`: the head matters to the op.
     relevance: Tensor,
-    /// By head, `i64 [6]`: place of the op among those that the head matters to.
+    /// The place of the op among those that the head matters to, by head, `i64 [6]`.
     branch: Vec<Tensor>,
-    /// By head, `i64 [K]`: codes of the ops that the head matters to.
+    /// Codes of the ops that the head matters to, by head, `i64 [K]`.
     ops: Vec<Tensor>,
 }
 
 impl OpTables {
-    /// On `device`.
+    /// The tables on `device`.
     pub fn new(device: Device) -> Self {
         let relevance: Vec<i64> = RELEVANCE.as_flattened().iter().map(|&is| i64::from(is)).collect();
         let upload = |values: &[i64]| Tensor::from_slice(values).to_device(device);
@@ -246,7 +246,7 @@ pub struct Stored {
     slot_by_op: Tensor,
     /// `bool [.., S, NB]`.
     blueprint_by_slot: Tensor,
-    /// By head: `bool [.., n]`, the members that were valid given the stored op and slot.
+    /// The members that were valid given the stored op and slot, by head: `bool [.., n]`.
     chosen: Vec<Tensor>,
 }
 
@@ -293,13 +293,13 @@ impl Stored {
         self.slot_by_op.select(2, LifecycleOp::Germinate.code() as i64)
     }
 
-    /// Members that each of a head's `rows` offers: `[.., rows, n]`, or `[.., 1, n]` where all are alike.
+    /// Members that each of a head's `rows` offers: `[.., rows, n]`, or `[.., 1, n]` where all rows are equal.
     fn base_mask(&self, head: Head, rows: i64, tables: &OpTables) -> Tensor {
         match head {
             Head::Slot => self.slot_by_op.index_select(2, &tables.ops[head as usize]),
             Head::Blueprint if rows > 1 => self.blueprint_by_slot.shallow_clone(),
             Head::Blueprint => {
-                // Of the lowest slot that may germinate.
+                // Blueprints of the lowest slot that may germinate.
                 let slots = self.germinating_slots();
                 let lowest = slots.cumsum(-1, Kind::Int64).eq(1).logical_and(&slots);
                 lowest
@@ -312,7 +312,7 @@ impl Stored {
     }
 }
 
-/// All heads' terms, `[B, T, 8]` each, in storage order.
+/// The terms of all heads, `[B, T, 8]` each, in storage order.
 #[derive(Debug)]
 pub struct HeadTerms {
     pub log_probs: Tensor,
@@ -407,7 +407,7 @@ fn pick_row(x: &Tensor, index: &Tensor) -> Tensor {
     x.gather(2, &index, false).squeeze_dim(2)
 }
 
-/// Over the last dimension; `mask` broadcasts.
+/// The logarithm of a softmax over the last dimension; `mask` broadcasts.
 fn masked_log_softmax(logits: &Tensor, mask: &Tensor) -> Tensor {
     logits.where_scalarother(mask, FILL).log_softmax(-1, Kind::Float)
 }

@@ -1,4 +1,4 @@
-//! Which columns of a network's logit vector belong to which head and op.
+//! The columns of a network's logit vector that belong to each head and op.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::scenario::HeadConditioning;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadColumns {
     pub first: usize,
-    /// One per op that the head matters to, in op order; one for all with shared conditioning. One per slot for the
+    /// One row per op that the head matters to, in op order; one for all with shared conditioning. One per slot for the
     /// blueprints of [`HeadConditioning::PerSlot`].
     pub rows: usize,
     /// Members of the head.
@@ -26,13 +26,13 @@ impl HeadColumns {
 /// The layout of the logit vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogitLayout {
-    /// By head, in storage order.
+    /// The columns by head, in storage order.
     heads: [HeadColumns; HEADS],
     width: usize,
 }
 
 impl LogitLayout {
-    /// For a host with `slots` slots and a registry of `blueprints` blueprints.
+    /// The layout for a host with `slots` slots and a registry of `blueprints` blueprints.
     pub fn new(conditioning: HeadConditioning, slots: usize, blueprints: usize) -> Self {
         let mut heads = [HeadColumns::default(); HEADS];
         let mut width = 0;

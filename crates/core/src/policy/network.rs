@@ -33,7 +33,7 @@ pub struct Trunk {
 }
 
 impl Trunk {
-    /// `core` adds the core's parameters behind the others.
+    /// Builds the parts in order; `core` adds the core's parameters after the others.
     pub fn new(spec: &NetSpec, core: BuildCore, params: &mut ParamSet) -> Result<Self, TchError> {
         let config = &spec.config;
         let table = [spec.blueprints as i64 + 1, EMBEDDING_SIZE as i64];
@@ -65,7 +65,7 @@ impl Trunk {
         Ok((x.squeeze_dim(1), state))
     }
 
-    /// Whole sequences: `[B, T, H]` and the state after each row's last step that isn't padding.
+    /// Runs whole sequences: `[B, T, H]` and the state after each row's last step that isn't padding.
     pub fn sequence(&self, input: &NetSequence) -> Result<CoreOutput, TchError> {
         let frames = self.frames(input.observations, input.blueprints);
         let (steps, device) = (frames.size()[1], frames.device());
@@ -91,16 +91,16 @@ const ACTION: Init = Init::Orthogonal(0.01);
 /// The value head's last layer: a gain of 1 makes the first value losses explode, 0.01 pins them to 0.
 const VALUE: Init = Init::Orthogonal(0.1);
 
-/// A policy network around a core: an embedding of blueprints and a layer of features before it, action heads and a value behind
+/// A policy network around a core: an embedding of blueprints and a layer of features before it, action heads and a value after
 /// it.
 #[derive(Debug)]
 pub struct Network {
     spec: NetSpec,
     params: PolicyParams,
     trunk: Trunk,
-    /// By head, in the order of the logits' columns.
+    /// The stacks by head, in the order of the logits' columns.
     heads: Vec<Stack>,
-    /// All of the value head but its last layer, which value normalisation rewrites.
+    /// The value head without its last layer, which value normalisation rewrites.
     value: Stack,
     value_output: Linear,
 }
@@ -223,7 +223,7 @@ registry! {
 }
 
 impl Default for NetRegistry {
-    /// With the built-in networks.
+    /// A registry with the built-in networks.
     fn default() -> Self {
         let mut nets = Self(Registry::new("network"));
         nets.register_core("lstm", "residual LSTM layers", |config, params| {

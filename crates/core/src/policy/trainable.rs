@@ -1,6 +1,6 @@
 //! A learner's interface to a policy - stored actions evaluated again, with a gradient - and a network's trainable tensors.
 //!
-//! Their values are drawn on the CPU from the engine's own generator, so a policy starts alike on every device, independent of
+//! Their values are drawn on the CPU from the engine's own generator, so a policy starts equal on every device, independent of
 //! other draws in the process. Tensors keep their storage for the whole run: loading and learning write in place.
 
 use tch::{Device, Kind, TchError, Tensor};
@@ -32,7 +32,7 @@ pub struct SequenceInput<'a> {
     /// The stored masks, as [`MaskSet::write_row`](crate::actions::MaskSet::write_row) lays them out: `[B, T, W]`, bool, on the
     /// policy's device.
     pub masks: &'a Tensor,
-    /// Whether a step isn't padding: `[B, T]`, bool, on the policy's device.
+    /// Whether a step is one and not padding: `[B, T]`, bool, on the policy's device.
     pub valid: &'a Tensor,
     /// Steps of each sequence that aren't padding, on the host: `[B]`.
     pub lengths: &'a [i64],
@@ -86,7 +86,7 @@ pub trait TrainablePolicy {
     /// Handles to the last layer of the value head, which value normalisation rewrites in place.
     fn value_output(&self) -> Linear;
 
-    /// Its number format under autocast, whether it acts or is evaluated; `None`: f32 throughout.
+    /// The policy's number format under autocast, whether it acts or is evaluated; `None`: f32 throughout.
     fn precision(&self) -> Option<Kind> {
         None
     }
@@ -96,15 +96,15 @@ pub trait TrainablePolicy {
     fn evaluate(&self, input: &SequenceInput) -> Result<Evaluation, PolicyError>;
 
     /// Log-probabilities of the stored choices under the policy that this one is held to, in nats: `[B, T, 8]`, f32, on the policy's
-    /// device, without gradient; `None` if it is held to none.
+    /// device, without gradient; `None` if it is held to no other.
     ///
     /// # Errors
-    /// As of [`evaluate`](Self::evaluate).
+    /// Those of [`evaluate`](Self::evaluate).
     fn teacher_log_probs(&self, _raw: RawObservations, _input: &SequenceInput) -> Result<Option<Tensor>, PolicyError> {
         Ok(None)
     }
 
-    /// Probability floors are scaled by this, in [0, 1]; it may change between rollouts only.
+    /// Sets the factor of the probability floors, in [0, 1]; it may change between rollouts only.
     fn set_floor_scale(&mut self, scale: f64);
 }
 
@@ -112,7 +112,7 @@ pub trait TrainablePolicy {
 #[derive(Debug)]
 pub struct PolicyParams {
     set: ParamSet,
-    /// Where a part begins, by the index of its first parameter.
+    /// The beginning of each part: the index of its first parameter.
     parts: Vec<(usize, ParamGroup)>,
     seed: u64,
 }
@@ -127,7 +127,7 @@ impl PolicyParams {
         }
     }
 
-    /// Where parameters of a part are added.
+    /// The set to which the parameters of a part are added.
     pub fn of(&mut self, group: ParamGroup) -> &mut ParamSet {
         self.parts.push((self.set.trainable().len(), group));
         &mut self.set
@@ -142,7 +142,7 @@ impl PolicyParams {
             .initialise(&mut RunRng::new(self.seed, Domain::PolicyInit, &[0]))
     }
 
-    /// Where the tensors live.
+    /// The device of the tensors.
     pub fn device(&self) -> Device {
         self.set.device()
     }

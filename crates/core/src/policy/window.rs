@@ -31,7 +31,7 @@ pub struct WindowCore {
 }
 
 impl WindowCore {
-    /// As wide as the features.
+    /// A core as wide as the features.
     ///
     /// # Errors
     /// libtorch's.
@@ -58,10 +58,11 @@ impl WindowCore {
         })
     }
 
-    /// `x [B, T, H]` to `seen [B, WINDOW + T, H]`, whose last T steps it is; `known [B, WINDOW + T, 1]` is 0 where nothing was seen.
+    /// Attends from `x [B, T, H]` to `seen [B, WINDOW + T, H]`, whose last T steps are `x`.
+    /// `known [B, WINDOW + T, 1]` is 0 where nothing was seen.
     fn attend(&self, x: &Tensor, seen: &Tensor, known: &Tensor) -> Result<Tensor, TchError> {
         let size = self.width / HEADS;
-        // Of each step the window that ends with it: `[B, T, C, WINDOW]`.
+        // The window that ends with each step: `[B, T, C, WINDOW]`.
         let windows = |of: &Tensor| of.f_narrow(1, 1, of.size()[1] - 1)?.f_unfold(1, WINDOW, 1);
         let by_head = |of: Tensor| windows(&of)?.f_unflatten(2, [HEADS, size]);
         let (key, value) = (by_head(self.key.forward(seen)?)?, by_head(self.value.forward(seen)?)?);

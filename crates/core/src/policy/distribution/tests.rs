@@ -14,7 +14,7 @@ fn floored(logits: &[f32], valid: Choices, epsilon: f64) -> Categorical {
     Categorical::new(logits, valid, Floor { epsilon })
 }
 
-/// Of each valid member, with their logarithms.
+/// Checks the probability of each valid member, and its logarithm.
 #[track_caller]
 fn assert_probabilities(distribution: &Categorical, expected: &[f64], logarithms: &[f64]) {
     let members = || distribution.valid.iter();

@@ -38,7 +38,7 @@ fn sized_alike(width: usize) -> NetConfig {
     }
 }
 
-/// Of three slots: blueprints, core, embedding, features, other heads, values; the core of a GRU; in all with five slots.
+/// Sizes for three slots: blueprints, core, embedding, features, other heads, values; the core of a GRU; in all with five slots.
 fn assert_sizes(config: NetConfig, sizes: [usize; 6], of_gru: usize, of_five: u64) {
     let names = ["blueprint", "core", "emb", "feature", "head", "value"].map(String::from);
     let sizes: BTreeMap<String, usize> = names.into_iter().zip(sizes).collect();
@@ -144,7 +144,7 @@ fn one_seed_gives_one_network_and_seeds_differ() {
     assert!(!build(1).equal(&build(2)));
 }
 
-/// Of one step where `shape` is a number of rows, of sequences where it is rows and steps.
+/// One step where `shape` is a number of rows, sequences where it is rows and steps.
 fn input(rng: &mut RunRng, shape: &[i64]) -> PolicyInput {
     PolicyInput {
         observations: on_device(normal(rng, &[shape, &[FEATURES as i64]].concat())),
@@ -163,7 +163,7 @@ fn at(sequences: &PolicyInput, step: i64) -> PolicyInput {
     }
 }
 
-/// From the state of a fresh episode.
+/// Runs the sequences from the state of a fresh episode.
 fn run(net: &dyn ActorCritic, sequences: &PolicyInput, lengths: &[i64]) -> NetOutput {
     let sequences = NetSequence {
         observations: &sequences.observations,
