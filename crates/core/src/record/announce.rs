@@ -21,21 +21,21 @@ use crate::telemetry::{
 use crate::torch::{gpu, mixed_name};
 use crate::training::{TrainingPrecision, with_environment};
 
-/// How a run is recorded.
+/// The way in which a run is recorded.
 #[derive(Resource, Clone, Debug)]
 pub struct Recording {
     /// Folder in which the run's own is made.
     pub root: PathBuf,
     /// Name of the run's own folder, which does not become the latest then; time, name and hash if `None`.
     pub id: Option<String>,
-    /// Where the log goes.
+    /// The place of the log.
     pub log: LogFile,
     /// Words to find the run by.
     pub tags: Vec<String>,
-    /// How long the run waits for failing storage before it continues without, and twice that when a checkpoint needs it:
+    /// The longest wait of the run for failing storage before it continues without. A checkpoint waits twice as long. This is
     /// longer than a disk is usually full, shorter than people wait.
     pub outage_patience: Duration,
-    /// Once this file is there another process plays the run: this one writes no checkpoint any more.
+    /// If this file is there, another process plays the run, and this one writes no checkpoint any more.
     pub ends_at: Option<PathBuf>,
     /// `None`: the run begins. Set when a resumed run has been restored.
     pub resume: Option<Continuation>,
@@ -57,8 +57,8 @@ impl Recording {
 }
 
 /// Creates the run directory or takes over the resumed one, starts the sinks and reports the configuration of the run.
-/// The first thing that a run writes: everything that can be wrong with a scenario has been found by now. What goes wrong
-/// here is said in the status of the run, whose directory there is from here on; it becomes the latest only once it has
+/// This is the first thing that a run writes: everything that can be wrong with a scenario has been found by now. What goes wrong
+/// here is in the status of the run, whose directory exists from here on. It becomes the latest only once it has
 /// begun.
 pub fn announce(world: &mut World) -> Result<(), Failure> {
     let recording = world

@@ -9,14 +9,14 @@ use crate::telemetry::{
     Payload, Place, ReadError, RunState, WrittenRecord, cut_record,
 };
 
-/// Where a record continues.
+/// The point at which a record continues.
 #[derive(Clone, Debug)]
 pub struct Continuation {
     /// The folder of the run.
     pub directory: RunDirectory,
     /// The checkpoint, relative to the run directory.
     pub checkpoint: String,
-    /// To be played next.
+    /// The round to be played next.
     pub next_round: u32,
     /// Steps of this round that have been played.
     pub step: u32,
@@ -51,7 +51,7 @@ impl Continuation {
     }
 }
 
-/// Cuts a run's events back to those with numbers below `next_seq` and folds them. What is cut off is kept beside them,
+/// Cuts a run's events back to those with numbers below `next_seq` and folds them. The rest is kept in the same folder,
 /// in `events.discarded-{n}.jsonl`: its rounds are played again. Files of any size need little memory.
 ///
 /// # Errors
@@ -84,18 +84,18 @@ fn cut_back(directory: &Path, next_seq: u64, detectors: &mut DetectorBank) -> Re
 
 /// The part of a record that belongs to the rounds before a checkpoint.
 struct Kept {
-    /// Its end.
+    /// The end of the part.
     place: Place,
-    /// Of all its lines.
+    /// The hash of all its lines.
     hasher: EventsHasher,
-    /// All of it, folded.
+    /// The state that all of it folds to.
     live: LiveState,
     /// Number of the event after it.
     recorded: u64,
 }
 
-/// The part that belongs to the rounds before event `next_seq`. That the checkpoint of these rounds was saved belongs to them;
-/// a header that opens a part of which nothing is kept does not, and nothing after a line that cannot be read.
+/// The part that belongs to the rounds before event `next_seq`. The event that saved the checkpoint of these rounds belongs to
+/// them. A header that opens a part of which nothing is kept does not, and nothing after a line that cannot be read.
 fn kept_part(directory: &Path, next_seq: u64, detectors: &mut DetectorBank) -> Result<Kept, ReadError> {
     let mut events = EventReader::open(directory)?;
     let mut hasher = EventsHasher::default();
@@ -109,7 +109,7 @@ fn kept_part(directory: &Path, next_seq: u64, detectors: &mut DetectorBank) -> R
         match events.next_with(|line| hasher.take(line)) {
             Ok(Some(event)) if event.seq < next_seq || matches!(event.payload, Payload::CheckpointSaved(_)) => {
                 kept.live.apply(&event);
-                // What it says follows in the record.
+                // The anomalies that it begins or ends follow in the record.
                 let _ = detectors.fold(&event);
                 kept.recorded = event.seq + 1;
                 kept.place = events.place();

@@ -32,7 +32,7 @@ const SLUG_CHARACTERS: usize = 40;
 #[error("run directory: {0}")]
 pub struct RunDirectoryError(#[from] FileError);
 
-/// Where runs go: `--out`, else `SIMIC_ENGINE_RUNS`, else `./runs`.
+/// The folder of runs: `--out`, else `SIMIC_ENGINE_RUNS`, else `./runs`.
 pub fn runs_root(out: Option<&Path>) -> PathBuf {
     root_from(out, std::env::var_os(ROOT_VARIABLE).map(PathBuf::from))
 }
@@ -43,8 +43,8 @@ fn root_from(out: Option<&Path>, variable: Option<PathBuf>) -> PathBuf {
         .unwrap_or_else(|| "runs".into())
 }
 
-/// The folder in which the relative paths of the scenario file at `path` start, as an absolute path: its own; of a run's
-/// copies of its scenario that of the file they are copies of.
+/// The absolute folder in which the relative paths of the scenario file at `path` start: its own. For a run's
+/// copies of its scenario it is that of the original file.
 ///
 /// # Errors
 /// A run's manifest that cannot be read.
@@ -69,9 +69,9 @@ pub fn scenario_folder(path: &Path) -> Result<Option<PathBuf>, RunDirectoryError
 /// The file that a scenario was written in.
 #[derive(Resource, Clone, Debug, Default)]
 pub struct ScenarioFile {
-    /// As it was given; `None` for a built-in scenario, or a text from a program.
+    /// The path as it was given; `None` for a built-in scenario, or a text from a program.
     pub path: Option<PathBuf>,
-    /// Relative paths in it start there, independent of the working directory; absolute.
+    /// The folder in which its relative paths start, independent of the working directory; absolute.
     pub folder: Option<PathBuf>,
     /// Verbatim.
     pub text: String,
@@ -102,7 +102,7 @@ impl ManifestHead {
     /// Head of the manifest of the run in `directory`.
     ///
     /// # Errors
-    /// If there is no manifest, or none that can be read.
+    /// A manifest that is missing or can't be read.
     pub fn read(directory: &Path) -> Result<Self, FileError> {
         let path = directory.join(MANIFEST_FILE);
         let text = files::read(&path).at(&path)?;
@@ -122,10 +122,10 @@ impl RunDirectory {
     /// Creates `root/{run_id}` with `scenario.ron` (`source`, verbatim), `resolved.ron` and a status of `starting`.
     ///
     /// The id is the time, the name, and the first digits of the scenario's hash, so that runs of equal settings are
-    /// recognised at a glance; a second one in the same second gets `-2`. An `id` that is given is used as it is.
+    /// recognised at a glance; a second one in the same second gets `-2`. A given `id` is used as it is.
     ///
     /// # Errors
-    /// If a folder or file cannot be created; if there is a run of that `id`.
+    /// A folder or file that cannot be created, or a run of that `id` that exists.
     pub fn create(
         root: &Path,
         id: Option<&str>,
@@ -152,7 +152,7 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// Writes the name of this run into the file `latest` beside it. Convenience only: if that fails, a warning says so and
+    /// Writes the name of this run into the file `latest` next to its folder, for convenience: if it fails, a warning says so and
     /// the run continues.
     pub fn become_latest(&self) {
         note_latest(&self.path, &self.run_id);
@@ -199,7 +199,7 @@ impl RunDirectory {
     }
 
     /// Whether a process has claimed the run at `path`; `None` where that is unknown, as on a file system without locks.
-    /// Only a claim that is made in the very moment of the question may be refused for it.
+    /// Only a claim that is made at the very moment of this question may be refused because of it.
     pub fn is_claimed(path: &Path) -> Option<bool> {
         let file = files::open(&path.join(RESOLVED_FILE)).ok()?;
         match file.try_lock_shared() {
@@ -243,7 +243,7 @@ impl RunDirectory {
         })
     }
 
-    /// blake3 of the files that nothing changes once the run has begun, besides the resolved scenario.
+    /// blake3 of the files that nothing changes once the run has begun, except the resolved scenario.
     ///
     /// # Errors
     /// One of them cannot be read.
@@ -279,7 +279,7 @@ fn note_latest(path: &Path, id: &str) {
     let unfinished = path.with_file_name(format!(".{LATEST}-{id}"));
     let written = storage::write_synced(&unfinished, format!("{id}\n").as_bytes());
     if let Err(error) = written.and_then(|()| storage::rename(&unfinished, &latest)) {
-        // Where removing fails as well, the warning below is enough.
+        // If removing fails too, the warning below is enough.
         let _ = storage::remove_file(&unfinished);
         tracing::warn!(file = %latest.display(), %error, "the newest run was not noted");
     }
@@ -288,7 +288,7 @@ fn note_latest(path: &Path, id: &str) {
 /// A fresh folder in `root`: `id`, or the time, the name and the first digits of the hash.
 ///
 /// # Errors
-/// If it cannot be created; if there is one of that `id`.
+/// A folder that cannot be created, or one of that `id` that exists.
 fn create_folder(
     root: &Path,
     id: Option<&str>,

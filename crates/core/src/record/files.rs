@@ -13,7 +13,7 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> std::io::Resu
     replace_synced(path, &text)
 }
 
-/// Bytes of all files in a folder; what cannot be looked at counts for nothing.
+/// Bytes of all files in a folder; a file that cannot be read counts for nothing.
 pub(crate) fn bytes_below(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| match entry.metadata() {
@@ -34,7 +34,7 @@ pub(crate) fn point_at(folder: &Path, name: &str, target: &str) {
         Err(std::io::ErrorKind::AlreadyExists.into())
     } else {
         let temporary = folder.join(format!(".{name}-{target}"));
-        // Left by a process that was killed in between; if removing fails, the link below fails too.
+        // A process that was killed in between has left it; if removing fails, the link below fails too.
         let _ = storage::remove_file(&temporary);
         storage::symlink(target, &temporary).and_then(|()| storage::rename(&temporary, &link))
     };

@@ -10,7 +10,7 @@ use crate::scenario::nearest;
 /// Runs that a message names.
 const NAMED: usize = 3;
 
-/// Why a run was not found.
+/// The reason why a run was not found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum FindRunError {
@@ -88,7 +88,7 @@ fn by_beginning(run: &Path, root: PathBuf) -> Result<PathBuf, FindRunError> {
         _ => root,
     };
     let name = name_of(run);
-    // As tables write a name that is too long for them.
+    // Tables write a name that is too long for them like this.
     let beginning = name.trim_end_matches('…');
     let names = runs_in(&folder);
     let candidates: Vec<String> = names.iter().filter(|id| id.starts_with(beginning)).cloned().collect();

@@ -24,7 +24,7 @@ pub enum ListedState {
     /// It says that it plays, but no process has claimed it; on a file system without locks: its heartbeat is old and its
     /// process is gone.
     Stale,
-    /// Its folder does not say.
+    /// The folder does not say.
     #[default]
     Unreadable,
     /// The state that the run reports.
@@ -51,7 +51,7 @@ impl ListedState {
         }
     }
 
-    /// As in JSON.
+    /// The name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stale => "stale",
@@ -77,9 +77,9 @@ fn is_alive(pid: u32) -> bool {
 pub struct RunEntry {
     /// Name of its folder.
     pub run_id: String,
-    /// Its folder.
+    /// The folder of the run.
     pub directory: PathBuf,
-    /// Its state.
+    /// The state of the run.
     pub state: ListedState,
     /// Name of its scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,23 +87,23 @@ pub struct RunEntry {
     /// Played to their end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
-    /// To be played in all.
+    /// Rounds to be played in all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n_rounds: Option<u32>,
-    /// Of any env in any round, percent of the validation part.
+    /// The best accuracy of any env in any round, percent of the validation part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_accuracy: Option<Num>,
     /// The user's tags.
     pub tags: Vec<String>,
-    /// When it began.
+    /// The time at which it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
-    /// When it last reported.
+    /// The time of its last report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<Timestamp>,
-    /// Of all of its files.
+    /// Bytes of all its files.
     pub size_bytes: u64,
-    /// Why a run failed.
+    /// The reason why a run failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The part of its folder that is missing or cannot be read.
@@ -130,7 +130,7 @@ impl RunEntry {
             Ok(head) => (entry.created, entry.tags) = (head.created, head.tags),
             Err(error) => entry.problem = Some(why(&error, MANIFEST_FILE, "it ended before it began to train")),
         }
-        // Before its end is looked for: a run that ends in between has ended, and is not one whose process is gone.
+        // Asks before it looks for the end: a run that ends in between has ended, and isn't one whose process is gone.
         let is_claimed = RunDirectory::is_claimed(directory);
         let status = RunStatus::read(directory);
         let end = record_end(directory);
@@ -157,7 +157,7 @@ impl RunEntry {
         entry
     }
 
-    /// How far the run was when its heartbeat was written.
+    /// Takes over the progress of the run when its heartbeat was written.
     fn take(&mut self, status: RunStatus) {
         self.rounds = status.rounds;
         self.scenario = status.scenario;
@@ -167,7 +167,7 @@ impl RunEntry {
         self.error = self.error.take().or(status.error);
     }
 
-    /// When the run began, as far as known.
+    /// The time at which the run began, as far as known.
     pub fn began(&self) -> Option<Timestamp> {
         self.created.or(self.heartbeat)
     }

@@ -24,7 +24,7 @@ const RECORDED_VARIABLES: [&str; 5] = [
 ];
 const RECORDED_PREFIX: &str = "SIMIC_ENGINE_";
 
-/// How the program was built. The program itself says so: it inserts the resource, as any plugin of an application may.
+/// Facts about the build of the program. The program itself inserts the resource, as any plugin of an application may.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Build {
     /// Version of the engine.
@@ -49,7 +49,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// Facts that the engine knows by itself.
+    /// Facts that the engine knows without the program.
     pub const UNKNOWN: Self = Self {
         engine: env!("CARGO_PKG_VERSION"),
         git_commit: None,
@@ -136,11 +136,11 @@ fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
 pub struct Manifest {
     /// Name of the folder.
     pub run_id: String,
-    /// When the run began.
+    /// The time at which the run began.
     pub created: Timestamp,
-    /// As typed.
+    /// The command line as typed.
     pub command_line: Vec<String>,
-    /// As given; absent for a built-in scenario.
+    /// The path as given; absent for a built-in scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario_path: Option<String>,
     /// Absolute; the scenario's relative paths start there. For a built-in scenario the folder in which the run was begun.
@@ -156,7 +156,7 @@ pub struct Manifest {
     pub build: Build,
     /// Versions that numbers depend on.
     pub libraries: Libraries,
-    /// Where the run was played.
+    /// The machine that the run was played on.
     pub machine: Machine,
     /// Envs that are worked on at once.
     pub env_workers: usize,

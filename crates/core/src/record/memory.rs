@@ -42,8 +42,8 @@ impl MemoryInUse {
     }
 }
 
-/// If the run has failed because no memory was left: writes what was in use, with the peaks since the last round, into its folder.
-/// Otherwise an earlier life's file has lost its reason.
+/// Writes what was in use, with the peaks since the last round, into the folder of a run that failed because no memory was left.
+/// Otherwise an earlier life's file has no reason any more.
 pub(crate) fn keep_memory(health: Res<RunHealth>, experiment: Res<Experiment>, directory: Res<RunDirectory>) {
     let names_memory =
         |error: &EngineError| matches!(TorchError::classify(error.to_string()), TorchError::OutOfMemory(_));

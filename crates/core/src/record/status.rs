@@ -1,6 +1,6 @@
 //! `status.json`: a heartbeat with the progress of a run, for people and scripts that look at it from outside.
 //!
-//! A sink keeps it: its thread writes it even while a long step is under way. How a run ended, its events say; the status vouches
+//! A sink keeps it: its thread writes it even during a long step. The events say how a run ended, and the status vouches
 //! for them.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::telemetry::{
     round_if_any,
 };
 
-/// Where a run says how far it is.
+/// The file in which a run reports its progress.
 pub const STATUS_FILE: &str = "status.json";
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -26,23 +26,23 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 pub struct RunStatus {
     /// The run's state.
     pub state: RunState,
-    /// Of the process that plays it.
+    /// The id of the process that plays it.
     pub pid: u32,
-    /// When this was written.
+    /// The time at which this was written.
     pub heartbeat: Timestamp,
-    /// From 0; `None` before the first.
+    /// The round, from 0; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "round_if_any")]
     pub round: Option<u32>,
-    /// From 1; `None` before the first of a round.
+    /// The step, from 1; `None` before the first of a round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// Name of the scenario; this and what follows, where it was not written yet, is absent.
+    /// Name of the scenario. It and the following fields are absent where they were not written yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// Played to their end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
-    /// Of the whole run.
+    /// Rounds of the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_rounds: Option<u32>,
     /// Episodes that have ended.
@@ -50,7 +50,7 @@ pub struct RunStatus {
     /// The best validation accuracy that any env has reached, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_accuracy: Option<Num>,
-    /// Over all finished rounds.
+    /// Steps of all envs per second, over all finished rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env_steps_per_s: Option<Num>,
     /// Mean final accuracy of the last rounds, percent.
@@ -62,7 +62,7 @@ pub struct RunStatus {
     /// The record of a run that has ended, its last event among it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<EventsMark>,
-    /// Why the run failed.
+    /// The reason why the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -78,7 +78,7 @@ impl RunStatus {
         }
     }
 
-    /// How far the run is, by its events.
+    /// Counts the progress of the run, by its events.
     fn count(&mut self, live: &LiveState) {
         self.heartbeat = Timestamp::now();
         if let Some(run) = &live.started {

@@ -35,10 +35,10 @@ use crate::torch::{self, device_of};
 use crate::unfinished::UnfinishedRound;
 use crate::validation::{MeasuredNetwork, TestResult};
 
-/// In a checkpoint inside a round.
+/// The name in a checkpoint inside a round.
 const TAKEN: &str = "taken";
 
-/// For a checkpoint inside the round.
+/// Saves the record's state for a checkpoint inside the round.
 pub(crate) fn save_record(mut phases: ResMut<PhaseClock>, mut round: ResMut<UnfinishedRound>) -> Result<(), Failure> {
     Ok(round.put(TAKEN, phases.read())?)
 }
@@ -320,7 +320,7 @@ pub(crate) fn round_stats(
     record.flush();
 }
 
-/// How fast a round of `env_steps` steps of all envs was played, and in how much memory; the peaks of the next round begin.
+/// The speed of a round of `env_steps` steps of all envs, and the memory in use; the peaks of the next round begin.
 fn round_perf(env_steps: u64, taken: &RoundTime, record: &RecordContext) -> PerfRound {
     let wall_s = taken.time.as_secs_f64();
     let samples = env_steps * record.data.feed.train_samples() as u64;

@@ -31,11 +31,11 @@ impl Plugin for TrajectoryPlugin {
     }
 }
 
-/// Where trajectories go; nothing until the run has a folder.
+/// The writer of trajectories; nothing until the run has a folder.
 #[derive(Resource, Debug, Default)]
 pub struct Recorder {
     set: Option<TrajectorySet>,
-    /// Why some of them are not on disk; `None` if all are.
+    /// The reason why some of them are not on disk; `None` if all are.
     pub failure: Option<String>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn begin_set(
     Ok(())
 }
 
-/// Writes the round's segments, with what their steps were paid in the end; what fails twice is a gap of the record.
+/// Writes the round's segments, with the final rewards of their steps. A segment that fails twice is a gap of the record.
 pub(crate) fn write_trajectories(
     envs: Query<(&EnvId, &EpisodeReward, &EnvTrajectory)>,
     mut recorder: ResMut<Recorder>,

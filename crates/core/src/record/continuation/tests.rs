@@ -84,7 +84,7 @@ fn what_the_status_vouched_for_is_forgotten_before_events_are_cut_off() {
         changed: Vec::new(),
     };
 
-    // Without events that could be cut.
+    // There are no events that could be cut.
     point.cut_back(&mut DetectorBank::default()).unwrap_err();
 
     assert_eq!(RunStatus::read(&folder).unwrap().recorded, None);

@@ -48,7 +48,7 @@ fn latest_names_the_newest_run() {
     assert_eq!(crate::files::follow_latest(&latest), second.path());
 }
 
-/// As runs were noted before: what followed the link would find the newest run twice.
+/// Older engines noted runs so: a search that followed the link would find the newest run twice.
 #[cfg(unix)]
 #[test]
 fn a_link_named_latest_becomes_a_file() {

@@ -43,7 +43,7 @@ fn a_run_is_found_by_folder_by_name_by_its_beginning_and_as_the_latest() {
     assert_eq!(beginning, root.path().join(NAMES[2]));
 }
 
-/// As older engines noted the newest run.
+/// Older engines noted the newest run so.
 #[cfg(unix)]
 #[test]
 fn a_link_named_latest_is_followed() {

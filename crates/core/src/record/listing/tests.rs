@@ -3,7 +3,7 @@ use super::*;
 use crate::telemetry::{Event, examples};
 
 const NOW: Timestamp = Timestamp::from_milliseconds(1_767_225_600_000);
-/// No process has it: Linux counts to 2^22.
+/// A number that no process has: Linux counts to 2^22.
 const NO_PROCESS: u32 = u32::MAX;
 
 fn status(state: RunState, silent_for_s: i64, pid: u32) -> RunStatus {
