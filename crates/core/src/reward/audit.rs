@@ -32,19 +32,19 @@ const TOLERANCE: f64 = 1e-9;
 /// A strategy's return, and whether it is allowed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AuditRow {
-    /// Its name.
+    /// Name of the strategy.
     pub strategy: &'static str,
-    /// Its behaviour, in one line.
+    /// Behaviour of the strategy, in one line.
     pub summary: &'static str,
     /// Accuracy with committed seeds alone at the end, percent.
     pub committed_accuracy: f64,
     /// Discounted sum of its rewards.
     pub discounted: f64,
-    /// Their plain sum.
+    /// Plain sum of its rewards.
     pub sum: f64,
     /// The most that it may earn, discounted; `None` for waiting, which sets the measure.
     pub allowed: Option<f64>,
-    /// Whether it earned no more than it may; of honest growth: more than waiting.
+    /// Whether it earned no more than it may; for honest growth, whether it earned more than waiting.
     pub passes: bool,
 }
 

@@ -36,9 +36,9 @@ terms! {
     EscrowHarm => "escrow_harm",
     /// Change of the validation loss.
     LossDelta => "loss_delta",
-    /// At the end: the loss with committed seeds alone against the one that was paid for.
+    /// Loss with committed seeds alone against the one that was paid for, at the end.
     LossSettlement => "loss_settlement",
-    /// Of a commit, in the basic modes.
+    /// Bonus of a commit, in the basic modes.
     CommitBonus => "commit_bonus",
     /// Instalments of such a bonus.
     Drip => "drip",
@@ -50,41 +50,41 @@ terms! {
     TerminalGain => "terminal_gain",
     /// Commits that contribute.
     TerminalCommit => "terminal_commit",
-    /// How far the loss fell on its way to the target.
+    /// Fall of the loss on its way to the target.
     TerminalLoss => "terminal_loss",
     /// Potential-based shaping.
     Pbrs => "pbrs",
-    /// Of seeds that help each other.
+    /// Bonus for seeds that help each other.
     Synergy => "synergy",
-    /// For seeds that helped a committed one to grow.
+    /// Credit for seeds that helped a committed one to grow.
     Hindsight => "hindsight",
     /// Bonus or fine of a commit.
     CommitShaping => "commit_shaping",
-    /// Of a commit that contributes.
+    /// Bonus of a commit that contributes.
     CompletionBonus => "completion_bonus",
     /// Bonus or fine of a prune.
     PruneShaping => "prune_shaping",
-    /// On parameters, by the logarithm of growth.
+    /// Rent on parameters, by the logarithm of growth.
     ComputeRent => "compute_rent",
-    /// On parameters, in proportion to a budget or to the host.
+    /// Rent on parameters, in proportion to a budget or to the host.
     LinearRent => "linear_rent",
-    /// On slots beyond the free ones.
+    /// Rent on slots beyond the free ones.
     OccupancyRent => "occupancy_rent",
-    /// On committed seeds.
+    /// Rent on committed seeds.
     CommittedRent => "committed_rent",
-    /// Of acting at all.
+    /// Price of acting at all.
     Intervention => "intervention",
-    /// On contributions far beyond what all seeds add together.
+    /// Penalty on contributions far beyond what all seeds add together.
     RatioPenalty => "ratio_penalty",
-    /// On fast moves of alpha.
+    /// Penalty on fast moves of alpha.
     AlphaShock => "alpha_shock",
-    /// On blending a harmful seed.
+    /// Penalty on blending a harmful seed.
     BlendingWarning => "blending_warning",
-    /// On holding a good seed for ever.
+    /// Penalty on holding a good seed for ever.
     HoldingWarning => "holding_warning",
-    /// On seeds that the engine removed.
+    /// Penalty on seeds that the engine removed.
     AutoPrune => "auto_prune",
-    /// On a rollback.
+    /// Penalty on a rollback.
     Governor => "governor",
     /// Terms that an application adds: see [`RewardTerms`](super::RewardTerms).
     Extension => "extension",
@@ -95,9 +95,9 @@ terms! {
 pub struct RewardBreakdown {
     #[serde(with = "terms")]
     terms: [f64; Term::ALL.len()],
-    /// Joint improvement of all growing seeds, percentage points; no part of the sum.
+    /// Joint improvement of all growing seeds, percentage points; not a part of the sum.
     pub delta_cf: Option<f64>,
-    /// Of the acted slot's seed, percentage points; no part of the sum.
+    /// Contribution of the acted slot's seed, percentage points; not a part of the sum.
     pub contribution: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The mode that pays what is wanted: accuracy with the committed seeds alone, less rent on parameters.
+//! The mode that pays the goal itself: accuracy with the committed seeds alone, less rent on parameters.
 //!
 //! With v the measured accuracy and F the committed seeds, a step pays `w · (v_t(F_t) − v_{t−1}(F_{t−1}))`. Over an episode
 //! that is `w` times the committed accuracy gained, no matter what was held, blended or pruned before: a seed that is not
@@ -17,9 +17,9 @@ use crate::scenario::{CommittedReward, MeasurementNeed, RewardProfile};
 /// Accuracies and size that a step is paid for.
 #[derive(Clone, Copy, Debug)]
 struct Reached {
-    /// With committed seeds alone, percent.
+    /// Accuracy with committed seeds alone, percent.
     committed: f64,
-    /// With growing ones as well, percent.
+    /// Accuracy with growing seeds too, percent.
     whole: f64,
     /// Parameters on the output path over the host's.
     growth: f64,

@@ -58,7 +58,7 @@ impl RewardedStep {
 /// An env's raw rewards since the start of its episode.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeReward {
-    /// In order.
+    /// The steps in order.
     pub steps: Vec<RewardedStep>,
 }
 

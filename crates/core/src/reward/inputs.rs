@@ -11,7 +11,7 @@ use crate::seed::SeedRecord;
 use crate::validation::{Counterfactual, ValPlan};
 
 /// The measurements of a step that any reward is made of: accuracy of the whole network, with committed seeds alone, and with
-/// growing ones as well, percent; loss of the whole network, nats; parameters on the output path over the host's. NaN where
+/// growing ones too, percent; loss of the whole network, nats; parameters on the output path over the host's. NaN where
 /// not measured.
 pub const PARTS: [&str; 5] = ["accuracy", "committed_accuracy", "kept_accuracy", "loss", "growth"];
 
@@ -22,7 +22,7 @@ pub enum RewardError {
     /// An input is NaN or infinite: look at what the [`RewardInputs`] were made from.
     #[error("{field} is {value}")]
     NonFiniteInput {
-        /// Which one, in words.
+        /// The input, in words.
         field: &'static str,
         /// NaN or infinite.
         value: f64,
@@ -43,13 +43,13 @@ pub enum RewardError {
     NonFinite {
         /// The sum.
         total: f64,
-        /// Those that are not zero.
+        /// The terms that are not zero.
         terms: Vec<(Term, f64)>,
     },
     /// A term of an application is NaN or infinite: its function must return a finite number for every step.
     #[error("the reward term `{name}` is {amount}")]
     NonFiniteTerm {
-        /// As it was registered.
+        /// The name as it was registered.
         name: String,
         /// NaN or infinite.
         amount: f64,
@@ -81,7 +81,7 @@ pub enum EpisodeStatus {
 pub struct SeedView {
     /// Names the seed for ever.
     pub seed_id: String,
-    /// Its stage.
+    /// Stage of the seed.
     pub stage: SeedStage,
     /// Steps in the stage, 1 at the first decision in it.
     pub steps_in_stage: u32,
@@ -91,7 +91,7 @@ pub struct SeedView {
     pub alpha: f64,
     /// Trainable elements of module and gate.
     pub params: u64,
-    /// Of the env.
+    /// Accuracy of the env.
     pub accuracy_at_germination: f64,
     /// Percentage points, if measured in this step.
     pub contribution: Option<f64>,
@@ -136,16 +136,16 @@ impl SeedView {
 /// A slot before the action and after the tick; `None` where it is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlotStep {
-    /// At the decision.
+    /// The seed at the decision.
     pub before: Option<SeedView>,
-    /// After the tick.
+    /// The seed after the tick.
     pub after: Option<SeedView>,
 }
 
 /// Synergy of the seeds in two slots, percentage points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotInteraction {
-    /// In policy order.
+    /// The two slots, in policy order.
     pub slots: (usize, usize),
     /// Percentage points.
     pub points: f64,
@@ -175,7 +175,7 @@ pub struct RewardInputs {
     pub loss: f64,
     /// Parameters of the host without seeds.
     pub host_params: u64,
-    /// In slot order.
+    /// The slots in order.
     pub slots: SmallVec<[SlotStep; 4]>,
     /// Pairs of growing seeds that were measured in this step.
     pub interactions: Vec<SlotInteraction>,
@@ -201,7 +201,7 @@ pub(super) fn take_auto_pruned<'a>(records: impl Iterator<Item = &'a mut SeedRec
 
 impl RewardInputs {
     /// Inputs from the step's measurements and its seeds: `before` at the decision, `after` its tick, both in slot order;
-    /// `network` is accuracy, in percent, and loss of the network as it is. The decision is not in them.
+    /// `network` is accuracy, in percent, and loss of the network as it is. The decision isn't part of them.
     pub(super) fn of_seeds(
         plan: &ValPlan,
         measured: &Counterfactual,

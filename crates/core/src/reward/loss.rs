@@ -1,7 +1,7 @@
-//! The loss family: the change of the validation loss (negative = better), less rent; how far it got at the end.
+//! The loss family: the change of the validation loss (negative = better), less rent, and a payment for the progress at the end.
 //!
-//! The loss is that of the network with committed seeds alone, where it was measured; in the last step it must be. What is
-//! paid follows it by at most [`MAX_DELTA`] typical changes a step and catches up later, and the last step settles the
+//! The loss is that of the network with committed seeds alone, where it was measured; in the last step it must be. The payment
+//! follows it by at most [`MAX_DELTA`] typical changes a step and catches up later, and the last step settles the
 //! rest. So an episode is paid for the loss from its first step to its end, and for
 //! nothing in between: a rise that falls again pays nothing.
 
@@ -13,7 +13,7 @@ use crate::scenario::{LossReward, MeasurementNeed, RewardProfile};
 
 /// Reward per typical change of the loss.
 const DELTA_WEIGHT: f64 = 5.0;
-/// Most typical changes that count in one step; what is beyond counts in the next ones.
+/// Most typical changes that count in one step; the rest counts in the next ones.
 const MAX_DELTA: f64 = 5.0;
 /// Most rent per step.
 const MAX_RENT: f64 = 5.0;

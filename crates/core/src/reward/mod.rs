@@ -1,9 +1,9 @@
 //! Rewards: one number per env and step, and the terms that it is the sum of.
 //!
 //! Before the action `capture_reward_inputs` looks at the seeds; after the tick `compute_reward` compares and pays, so
-//! that a reward belongs to what the command did, not to what it asked for. What it pays is pure: plain
-//! [`RewardInputs`] in, a [`RewardBreakdown`] out, with a [`RewardState`] for what outlives a step. How it pays is a
-//! [`RewardMode`]: one file a mode, chosen by the scenario, or one of an application's own. Attribution,
+//! that a reward belongs to the effect of the command, not to its request. The payment is pure: plain
+//! [`RewardInputs`] in, a [`RewardBreakdown`] out, with a [`RewardState`] for what outlives a step. It is computed by a
+//! [`RewardMode`]: one file a mode, chosen by the scenario, or a custom one of an application. Attribution,
 //! potentials, rent and warnings are summed over all slots; only the shaping of actions refers to the acted one.
 //! `docs/reference/rewards-and-attribution.md` has the formulas.
 

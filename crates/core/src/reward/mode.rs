@@ -1,5 +1,5 @@
 //! The trait of reward modes, the built-in modes by their configuration, and those that applications add; the pure function
-//! behind `compute_reward`, from a mode to a step's number; and terms that applications add to the rewards of every mode.
+//! that `compute_reward` calls, from a mode to a step's number; and terms that applications add to the rewards of every mode.
 
 use std::sync::Arc;
 
@@ -35,13 +35,13 @@ use crate::schema::{Registry, registry};
 /// }
 /// ```
 /// A scenario chooses it with `reward: contribution(record())`, or `reward: custom(name: "record")`. Which coalitions of seeds are measured is the scenario's section
-/// `attribution`; what a mode cannot do without it says in its [`profile`](Self::profile), and a scenario that does not measure it
+/// `attribution`. A mode states its needs in its [`profile`](Self::profile), and a scenario that does not measure them
 /// is refused.
 pub trait RewardMode: Send + Sync {
-    /// Pays one env's step, but for the potential.
+    /// Pays one env's step, without the potential.
     ///
     /// # Errors
-    /// If a measurement that the mode needs is missing.
+    /// A measurement that the mode needs and that is missing.
     fn pay(&self, step: &RewardInputs, state: &mut RewardState, out: &mut RewardBreakdown) -> Result<(), RewardError>;
 
     /// The mode's demands on the scenario; none by default.
@@ -116,7 +116,7 @@ impl dyn RewardMode {
     /// ```
     ///
     /// # Errors
-    /// An input or a result that isn't a number, a missing measurement, or a memory that cannot be read.
+    /// An input or a result that isn't a finite number, a missing measurement, or a memory that cannot be read.
     pub fn compute(&self, inputs: &RewardInputs, state: &mut RewardState) -> Result<RewardBreakdown, RewardError> {
         inputs.check()?;
         let mut out = RewardBreakdown::default();
@@ -134,7 +134,7 @@ impl dyn RewardMode {
     }
 }
 
-/// A step's payment beside the scenario's reward; a pure function of the same inputs.
+/// A step's payment in addition to the scenario's reward; a pure function of the same inputs.
 pub type RewardTerm = dyn Fn(&RewardInputs) -> f64 + Send + Sync;
 
 registry! {
@@ -164,7 +164,7 @@ impl RewardTerms {
     /// Adds all of them to a step's reward.
     ///
     /// # Errors
-    /// A term that isn't a number.
+    /// A term that isn't a finite number.
     pub(super) fn pay(&self, inputs: &RewardInputs, out: &mut RewardBreakdown) -> Result<(), RewardError> {
         for (name, term) in self.parts() {
             let amount = term(inputs);

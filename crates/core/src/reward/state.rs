@@ -15,7 +15,7 @@ pub struct RewardState {
     pub accounts: SmallVec<[f64; 4]>,
     /// The mode's own memory, in JSON.
     memory: Option<String>,
-    /// Percent, after the last step; unknown after a rollback.
+    /// Committed accuracy after the last step, percent; unknown after a rollback.
     pub(super) committed_accuracy: Option<f64>,
     /// The amount lent to growing seeds.
     pub(super) lent: f64,

@@ -25,7 +25,7 @@ const DEFAULT_GAMMA: f64 = 0.995;
 pub struct RewardHorizon {
     /// Discount per step.
     pub gamma: f64,
-    /// How an episode that reaches its last step ends.
+    /// The end of an episode that reaches its last step.
     pub last_step: EpisodeStatus,
 }
 

@@ -16,12 +16,12 @@ macro_rules! strategies {
         pub enum Strategy { $($(#[$doc])* $strategy),+ }
 
         impl Strategy {
-            /// As tables print it.
+            /// The name that tables print.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$strategy => $name),+ }
             }
 
-            /// Its behaviour, in one line.
+            /// Behaviour of the strategy, in one line.
             pub const fn summary(self) -> &'static str {
                 match self { $(Self::$strategy => $summary),+ }
             }
@@ -34,7 +34,7 @@ strategies! {
     Wait => ("wait", "does nothing"),
     /// The growth that a reward is meant for.
     HonestGrowth => ("honest_growth", "grows a helpful seed in one slot after the other, holds it a little, commits it"),
-    /// Not an exploit by itself: it may earn what its committed accuracy is worth.
+    /// Not an exploit by definition: it may earn what its committed accuracy is worth.
     CommitAtOnce => ("commit_at_once", "commits helpful seeds as soon as it may"),
     /// Paid for being there.
     HoldFull => ("hold_full", "blends a helpful seed to full amplitude and never commits it"),
@@ -55,7 +55,7 @@ strategies! {
 }
 
 impl Strategy {
-    /// Those that must not pay.
+    /// The strategies that must not pay.
     pub const EXPLOITERS: &[Self] = &[
         Self::CommitAtOnce,
         Self::HoldFull,
@@ -76,7 +76,7 @@ impl Strategy {
         }
     }
 
-    /// Its order for the next step.
+    /// The strategy's order for the next step.
     pub(super) fn order(self, world: &World) -> Order {
         match self {
             Self::Wait => Order::WAIT,
@@ -121,7 +121,7 @@ fn grow(world: &World, slot: usize, nature: Nature, target: AlphaTarget) -> Orde
     }
 }
 
-/// The same, but what is lost is not grown again.
+/// The same, except that a lost seed is not grown again.
 fn once(world: &World, target: AlphaTarget) -> Order {
     match world.seed(0) {
         None if world.step() > 1 => Order::WAIT,

@@ -52,7 +52,7 @@ fn no_dense_reward_of_the_engine_can_be_exploited() {
     }
 }
 
-/// On whole recorded episodes of every strategy.
+/// Plays whole recorded episodes of every strategy.
 #[test]
 fn the_committed_mode_pays_the_committed_accuracy_gained_less_rent() {
     let scenario = scenario(RewardConfig::default());

@@ -9,8 +9,8 @@
 //! | harmful | −8 |
 //! | hostage | −10, and every pair of hostages +18: each is worth 8 once the other is there, both together −2 |
 //!
-//! The loss falls in a line with the accuracy. An episode ends for good with its last step: what a truncated one would be
-//! credited with afterwards is the learner's estimate, not the reward's.
+//! The loss falls in a line with the accuracy. An episode ends for good with its last step: the credit that a truncated one
+//! would get afterwards is the learner's estimate, not the reward's.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ const SEED_PARAMS: u64 = 250;
 /// Loss of guessing, nats.
 const WORST_LOSS: f64 = 2.3;
 
-/// The data behind a seed's worth, beside its record.
+/// The data that a seed's worth follows from, next to its record.
 #[derive(Clone, Copy, Debug)]
 struct Worth {
     nature: Nature,
@@ -77,7 +77,7 @@ struct Worth {
 }
 
 impl Worth {
-    /// Its gain alone at full amplitude, points.
+    /// The seed's gain alone at full amplitude, points.
     fn alone(self) -> f64 {
         let grown = |steps: u32| 1.0 - (-f64::from(steps) / 10.0).exp();
         match self.nature {
@@ -91,16 +91,16 @@ impl Worth {
     }
 }
 
-/// How an episode ended.
+/// The outcome of an episode.
 #[derive(Clone, Debug)]
 pub struct Episode {
     /// Accuracy with committed seeds alone in the last step, percent.
     pub committed_at_end: f64,
-    /// Its mean over the steps.
+    /// Mean of the committed accuracy over the steps.
     pub committed_mean: f64,
-    /// Its sum of gains over the host's, each discounted as the learner does: late gains are worth less.
+    /// Sum of the committed gains over the host, each discounted as the learner does: late gains are worth less.
     pub committed_gains: f64,
-    /// Of every step.
+    /// Rewards of every step.
     pub rewards: EpisodeReward,
     gamma: f64,
 }

@@ -8,7 +8,7 @@ fn phi(stage: SeedStage, n: u32) -> f64 {
     of_stage(stage, n)
 }
 
-/// With the weight of most modes.
+/// Shaping with the weight of most modes.
 fn shaping(before: f64, after: f64) -> f64 {
     0.3 * (GAMMA * after - before)
 }
@@ -43,7 +43,7 @@ fn shaping_pays_for_progress_and_takes_it_back_at_a_prune() {
 }
 
 proptest! {
-    /// For any histories of seeds in several slots.
+    /// Holds for any histories of seeds in several slots.
     #[test]
     fn shaping_telescopes(
         history in prop::collection::vec(prop::collection::vec((0usize..10, 1u32..20), 3), 1..80),
