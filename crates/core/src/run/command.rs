@@ -12,7 +12,7 @@ use crate::storage;
 use crate::telemetry::{Event, Note, TelemetryHub, TelemetryOutbox};
 use crate::unfinished::UnfinishedRound;
 
-/// In the folder of a run.
+/// The file of commands in the folder of a run.
 pub const COMMAND_FILE: &str = "command";
 /// Longer than any word: a file that another program has put there is not read whole.
 const LONGEST: u64 = 64;
@@ -20,21 +20,21 @@ const LONGEST: u64 = 64;
 /// Requests of a person to a run that is being played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// To wait after the current step.
+    /// Wait after the current step.
     Pause,
-    /// To play on after a pause.
+    /// Play on after a pause.
     Continue,
-    /// To write a checkpoint after the current step.
+    /// Write a checkpoint after the current step.
     Checkpoint,
-    /// To stop, as Ctrl-C does once.
+    /// Stop, as Ctrl-C does once.
     Stop,
 }
 
 impl Command {
-    /// All of them.
+    /// All commands.
     pub const ALL: [Self; 4] = [Self::Pause, Self::Continue, Self::Checkpoint, Self::Stop];
 
-    /// As it is written.
+    /// The word that the file holds.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Pause => "pause",
@@ -44,29 +44,29 @@ impl Command {
         }
     }
 
-    /// The command that `word` stands for; `None` if it is none.
+    /// The command of a `word`; `None` if it isn't one.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|command| command.word() == word)
     }
 }
 
-/// Asks the run in `folder` for something, in the place of what it was asked for and has not taken yet. A run that no
+/// Sends a command to the run in `folder`, in the place of an earlier one that it has not taken yet. A run that no
 /// process plays never takes it: the next process that plays it throws it away.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// A file that cannot be written.
 pub fn send_command(folder: &Path, command: Command) -> Result<(), FileError> {
     let path = folder.join(COMMAND_FILE);
     storage::replace_synced(&path, command.word().as_bytes()).at(&path)
 }
 
-/// Where the commands to a run come from, and what is left of them.
+/// The source of the commands to a run, and the command that is still to be done.
 #[derive(Resource, Debug)]
 pub struct CommandInbox {
     file: PathBuf,
     /// Whether the run waits.
     pub(super) is_paused: bool,
-    /// Asked for behind the last step of a round, where there is none.
+    /// A checkpoint was asked for after the last step of a round, where there is none.
     is_checkpoint_owed: bool,
 }
 
@@ -84,7 +84,7 @@ impl CommandInbox {
 
     /// The word that was sent, if any. It is gone then, a command or not.
     fn take(&self) -> Option<String> {
-        // All that a step without a command costs.
+        // This is the whole cost of a step without a command.
         if !self.file.exists() {
             return None;
         }

@@ -16,7 +16,7 @@ use crate::telemetry::{Phase, PhaseClock};
 use crate::torch::catch;
 use crate::unfinished::UnfinishedRound;
 
-/// How often a paused run looks for a command, or for a signal.
+/// The interval at which a paused run looks for a command, or for a signal.
 const MOMENT: Duration = Duration::from_millis(100);
 
 /// Plays the run that an app holds, step by step.
@@ -25,9 +25,9 @@ pub enum Driver {
     /// Nothing has run.
     #[default]
     Ready,
-    /// Before a round, or after the last one.
+    /// The loop is before a round, or after the last one.
     BetweenRounds,
-    /// Before a step of a round, or after its last one.
+    /// The loop is before a step of a round, or after its last one.
     InRound,
     /// `Shutdown` has run.
     Over,
@@ -143,7 +143,7 @@ fn is_paused(world: &World) -> bool {
             .is_some_and(|inbox| inbox.is_paused)
 }
 
-/// A moment of a pause, which belongs to no round. A stop ends the pause, and has the checkpoint that it has behind a step.
+/// A moment of a pause, which belongs to no round. A stop ends the pause, and has the checkpoint that it has after a step.
 fn wait(world: &mut World) {
     std::thread::sleep(MOMENT);
     run_guarded(world, Paused);
@@ -157,7 +157,7 @@ fn wait(world: &mut World) {
     save_if_asked(world);
 }
 
-/// A schedule of a round. Its time is that of `phase`, but for what its systems know better.
+/// Runs a schedule of a round. Its time is that of `phase`, unless its systems name another.
 fn run(world: &mut World, schedule: impl ScheduleLabel, phase: Phase) {
     world.resource_mut::<PhaseClock>().enter(phase);
     run_guarded(world, schedule);

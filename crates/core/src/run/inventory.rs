@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct PluginInfo {
     /// Type name of the plugin, or an extension's name for itself.
     pub name: String,
-    /// Of the crate that it comes from.
+    /// Version of the crate that it comes from.
     pub version: String,
     /// One line.
     pub summary: String,

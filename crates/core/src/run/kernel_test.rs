@@ -1,4 +1,4 @@
-//! The engine's own kernels beside libtorch's operators, on a small network, before a run computes anything by them.
+//! A comparison of the engine's own kernels with libtorch's operators, on a small network, before a run computes with them.
 
 use tch::{Device, Kind, Tensor};
 
@@ -14,13 +14,13 @@ use crate::seed::{BlueprintRegistry, SeedInstance};
 use crate::torch::{self, Backend, NoGrad};
 use crate::training::{Accumulators, PackLayout};
 
-/// Share of the largest value of a tensor beyond which a difference is no rounding any more.
+/// Share of the largest value of a tensor beyond which a difference can't be rounding.
 const TOLERANCE: f64 = 1e-3;
 /// Labels of the samples, images of `SIDE × SIDE` pixels.
 const LABELS: [i64; 4] = [0, 1, 2, 1];
 const SIDE: i64 = 16;
 
-/// Why the kernels of this CPU are not to be used; `None` if they agree with libtorch's operators. Draws nothing of a run.
+/// The reason not to use the kernels of this CPU; `None` if they agree with libtorch's operators. Draws nothing of a run.
 pub(super) fn refusal() -> Option<String> {
     let why = match torch::catch(difference).map_err(Failure::from).flatten() {
         Ok(share) if share <= TOLERANCE => nn::self_test(Device::Cpu, Implementation::Own)?,
@@ -40,7 +40,7 @@ fn difference() -> Result<f64, Failure> {
         share.to_kind(Kind::Double)
     };
     let shares: Vec<_> = own.iter().zip(&libtorch).map(share).collect();
-    // A share that isn't a number is the largest.
+    // A share that isn't a number counts as the largest.
     Ok(torch::peek(&Tensor::stack(&shares, 0).max())?.unwrap_or(f64::NAN))
 }
 

@@ -31,7 +31,7 @@ pub enum MissingPart {
     },
 }
 
-/// One piece of work of each plugin that the loop cannot do without.
+/// One piece of work of each plugin that the loop needs.
 fn indispensable() -> [(InternedScheduleLabel, Work, &'static str); 5] {
     [
         (Startup.intern(), Work::LoadDatasets, "StartupPlugin"),

@@ -1,4 +1,4 @@
-//! Where training data lie while a run trains on them: as the scenario says, or as there is memory.
+//! The place of training data while a run trains on them: as the scenario says, or as there is memory.
 
 use bevy_ecs::resource::Resource;
 use tch::Device;
@@ -17,12 +17,12 @@ const HOST_SHARE: u128 = 2;
 const STREAMED: &str = "valid: unpacked IDX files, NPY arrays of bytes, the folder of a CIFAR archive, token files, a text; or \
                         data.residency: auto, device or host";
 
-/// Where training data lie, and why.
+/// The place of training data, and the reason for it.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub struct ChosenResidency {
     /// Never `Auto`.
     pub residency: Residency,
-    /// As a clause: `as data.residency says`.
+    /// The reason as a clause: `as data.residency says`.
     pub reason: String,
 }
 

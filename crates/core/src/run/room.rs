@@ -1,4 +1,4 @@
-//! How much memory a run may take: what the operating system has left, what a control group allows, or what the scenario
+//! The memory that a run may take: what the operating system has left, what a control group allows, or what the scenario
 //! says.
 
 use std::fmt;
@@ -11,9 +11,9 @@ const GIB: f64 = (1_u64 << 30) as f64;
 /// Available bytes, and their source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// How many.
+    /// The memory in bytes.
     pub bytes: u64,
-    /// Where the number is from.
+    /// The source of the number.
     pub source: RoomSource,
 }
 
@@ -102,7 +102,7 @@ fn taken(read: impl Fn(&Path) -> Option<String>) -> Option<(u64, u64)> {
     Some((used, most))
 }
 
-/// By the control groups of the process.
+/// The memory that the control groups of the process allow.
 fn allowed(read: &impl Fn(&Path) -> Option<String>) -> Option<u64> {
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let limits = limit_files(&groups).into_iter();
@@ -118,7 +118,7 @@ fn bytes_of(name: &str, text: &str) -> Option<u64> {
     Some(kibibytes.saturating_mul(1024))
 }
 
-/// Where the limits of the process's control groups and of all groups around them are written, for both versions of control
+/// The files with the limits of the process's control groups and of all groups around them, for both versions of control
 /// groups. A container sees its own group as the outermost one.
 fn limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! From a frozen experiment to open devices and loaded data.
+//! The way from a frozen experiment to open devices and loaded data.
 
 use std::num::NonZero;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use bevy_ecs::prelude::Resource;
 
-/// Who asks a run to stop.
+/// The source of a request to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopRequest {
     /// Ctrl-C (SIGINT), or a system that wants the same.
@@ -17,7 +17,7 @@ pub enum StopRequest {
     HangUp,
     /// The run itself, because of an anomaly: `run.on_anomaly`.
     Anomaly,
-    /// As many rounds are played as this part of the run was to have: see [`RoundLimit`].
+    /// This part of the run has played its rounds: see [`RoundLimit`].
     RoundLimit,
 }
 
@@ -30,7 +30,7 @@ impl StopRequest {
         Self::RoundLimit,
     ];
 
-    /// Exit code of the process: 128 and the signal's number; 0 where it does what it was asked for; 8 where it found a reason.
+    /// Exit code of the process: 128 and the signal's number; 0 after a stop that was requested; 8 after a stop with a reason.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::RoundLimit => 0,
@@ -89,7 +89,7 @@ pub struct RoundLimit(pub u32);
 /// once. A process that was started to outlive its terminal (`nohup`) does.
 ///
 /// # Errors
-/// If the operating system refuses the handlers or their thread.
+/// An operating system that refuses the handlers or their thread.
 #[cfg(unix)]
 pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -108,11 +108,11 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
                 _ => StopRequest::Interrupt,
             };
             if std::mem::take(&mut is_first) {
-                // Before the warning, which a terminal that is stopped holds up.
+                // The request precedes the warning, which a terminal that is stopped holds up.
                 stop.request(request);
                 tracing::warn!("stopping after what is under way; a second signal ends the run at once");
             } else if request != StopRequest::HangUp {
-                // A terminal that is closed sends one signal for itself and one for its shell: the second is no request to hurry.
+                // A terminal that is closed sends one signal for itself and one for its shell: the second doesn't ask to hurry.
                 end_at_once(request);
             }
         }
@@ -125,7 +125,7 @@ pub fn stop_on_signals(stop: StopSignal) -> std::io::Result<()> {
 
 /// Lets a write beyond the limit of `ulimit -f` fail from here on, as on a full disk, in place of ending the process.
 pub fn outlive_file_limit() {
-    // Where the system refuses the handler, all is as it was.
+    // If the system refuses the handler, all is as it was.
     #[cfg(unix)]
     let _ = signal_hook::flag::register(
         signal_hook::consts::SIGXFSZ,
