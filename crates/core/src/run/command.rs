@@ -20,13 +20,13 @@ const LONGEST: u64 = 64;
 /// Requests of a person to a run that is being played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Wait after the current step.
+    /// Waits after the current step.
     Pause,
-    /// Play on after a pause.
+    /// Plays on after a pause.
     Continue,
-    /// Write a checkpoint after the current step.
+    /// Writes a checkpoint after the current step.
     Checkpoint,
-    /// Stop, as Ctrl-C does once.
+    /// Stops, as Ctrl-C does once.
     Stop,
 }
 
