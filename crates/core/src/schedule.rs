@@ -66,11 +66,11 @@ impl Plugin for SchedulePlugin {
 /// The public sets: the vocabulary of extensions.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EngineSet {
-    /// `Startup` and `Shutdown`: what has to be there before the first round, and what is recorded after the last.
+    /// `Startup` and `Shutdown`: the preparations before the first round, and the records after the last.
     Prepare,
     /// `RoundStart`: hosts, slots and trackers of a new episode.
     Reset,
-    /// Which samples the step's batches are made of; reading them ahead begins.
+    /// Chooses the samples of the step's batches and begins to read them ahead.
     FetchBatch,
     /// All envs train on the step's batches.
     TrainStep,
@@ -94,7 +94,7 @@ pub enum EngineSet {
     PpoUpdate,
     /// Statistics and telemetry.
     Record,
-    /// State that lasts from round to round, on disk; then whether there is a next round.
+    /// State that lasts from round to round, on disk; then the question whether there is a next round.
     Checkpoint,
 }
 
@@ -289,7 +289,7 @@ schedules! {
             EndEpisodes => "episode end",
             /// Closes the segments of episodes that ended: [`end_segments`](crate::learner::systems::end_segments).
             EndSegments => "rollout",
-            /// Records what is seen behind the last step of an episode: [`end_trajectories`](crate::trajectory::collect::end_trajectories).
+            /// Records the observation after the last step of an episode: [`end_trajectories`](crate::trajectory::collect::end_trajectories).
             EndTrajectories => "trajectories",
             /// Evaluates networks whose episode ended on the test part: [`evaluate_test`](crate::validation::test_part::evaluate_test).
             EvaluateTest => "final test",
@@ -305,7 +305,7 @@ schedules! {
             PlanCheckpoint => "checkpoint",
         }
     }
-    /// Over and over while a command has paused the run behind a step.
+    /// Runs again and again while a command has paused the run after a step.
     Paused {
         Checkpoint {
             again TakeCommand,
@@ -361,7 +361,7 @@ schedules! {
             StopIfDiverged => "policy update",
         }
     }
-    /// Always runs, also after an error or a stop.
+    /// Runs in every case, even after an error or a stop.
     Shutdown {
         Record {
             /// Writes what memory was in use, if the run ends because none was left: [`keep_memory`](crate::record::memory::keep_memory).

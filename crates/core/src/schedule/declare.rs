@@ -1,4 +1,4 @@
-//! From the table of schedules, sets and works to their types and their order.
+//! The way from the table of schedules, sets and works to their types and their order.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -7,8 +7,8 @@ use bevy_ecs::schedule::{InternedScheduleLabel, LogLevel, ScheduleBuildSettings,
 use super::{EngineSet, Shutdown, Work};
 use crate::health::running;
 
-/// Declares the schedules in the order in which they first run, in each its sets and in each set its works, in order. The
-/// text behind a work is its phase. `again` precedes a work of an earlier schedule.
+/// Declares the schedules in the order in which they first run, and in each its sets with their works, in order. The
+/// text after a work is its phase. `again` precedes a work of an earlier schedule.
 macro_rules! schedules {
     ($(
         $(#[$about:meta])*
@@ -37,7 +37,7 @@ macro_rules! schedules {
         }
 
         impl Work {
-            /// Its phase, as error messages name it.
+            /// The phase, as error messages name it.
             pub const fn phase(self) -> &'static str {
                 match self {
                     $($($(Self::$work => $phase,)*)+)+

@@ -1,4 +1,4 @@
-//! How systems take up their works, and what happens when one fails.
+//! The way in which systems take up their works, and the consequence of a failure.
 
 use std::borrow::BorrowMut;
 
