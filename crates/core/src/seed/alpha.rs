@@ -1,6 +1,6 @@
 //! The amplitude of a seed: a scalar that either rests or follows an eased ramp, one tick per step.
 //!
-//! The controller is the only place that holds alpha; everything else asks it.
+//! The controller is the only place that holds alpha. All other code asks it.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ const MIN_STEEPNESS: f64 = 0.1;
 pub struct RampShape {
     /// Easing.
     pub curve: AlphaCurve,
-    /// Of a sigmoid; at least 0.1.
+    /// Steepness of a sigmoid; at least 0.1.
     pub steepness: f64,
 }
 
@@ -165,7 +165,7 @@ impl AlphaController {
         self.alpha
     }
 
-    /// Where the ramp ends; alpha itself at rest.
+    /// The end of the ramp; alpha itself at rest.
     pub const fn target(&self) -> f64 {
         self.target
     }

@@ -1,4 +1,4 @@
-//! How a seed's residual δ enters the features h: the blend operators. Functions on tensors; they know no seed.
+//! The blend operators, by which a seed's residual δ enters the features h. They are functions on tensors and know no seed.
 //!
 //! Every operator is one fused `h + u·v`, so each feature is read and written once:
 //!
@@ -14,7 +14,7 @@ use crate::growth::AlphaAlgorithm;
 use crate::kernels::{add_scaled, add_scaled_into};
 use crate::torch::TorchError;
 
-/// Why a residual could not enter the host: a seed module does not keep to its contract.
+/// The reason why a residual could not enter the host: a seed module breaks its contract.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BlendError {
@@ -38,9 +38,9 @@ impl From<TchError> for BlendError {
 /// The share of δ that enters.
 #[derive(Clone, Copy, Debug)]
 pub enum Amplitude<'a> {
-    /// In (0, 1].
+    /// A number in (0, 1].
     Number(f64),
-    /// The same on the device, f32 `[]`: a batch that is recorded once and replayed reads what it is by then.
+    /// The same on the device, f32 `[]`: a batch that is recorded once and replayed reads the value of that moment.
     OnDevice(&'a Tensor),
 }
 

@@ -98,7 +98,7 @@ pub trait Blueprint: Send + Sync {
     /// Trainable values of a module of this width, exact, without building it.
     fn param_count(&self, dim: i64) -> u64;
 
-    /// A module of this width in the words in which networks are exported; by default there are none for it, and a network
+    /// A module of this width in the words in which networks are exported. By default there are none for it, and a network
     /// with such a seed is kept but cannot be written as PyTorch.
     fn graph(&self, _dim: i64) -> ModuleGraph {
         ModuleGraph::Custom
@@ -111,12 +111,12 @@ pub trait Blueprint: Send + Sync {
 /// Most indices that there can be: the bits of one word of an action mask.
 pub const MAX_BLUEPRINTS: usize = u64::BITS as usize;
 
-/// Why a blueprint could not be found, registered or built. A seed module that breaks its contract is refused when the run starts,
+/// The reason why a blueprint could not be found, registered or built. If a seed module breaks its contract, the run is refused
 /// before anything is trained.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum BlueprintError {
-    /// A command was made by hand with an index that is not registered; the message lists those that are.
+    /// Code made a command with an index that is not registered; the message lists those that are.
     #[error("there is no blueprint with index {index}; available are {available}")]
     UnknownIndex { index: usize, available: String },
     /// A module that breaks the laws of [`SeedModule`], or cannot be built at all: `why` says which law, for which width.

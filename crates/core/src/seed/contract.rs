@@ -15,7 +15,7 @@ const IMAGES: [[i64; 3]; 3] = [[1, 8, 8], [2, 3, 5], [2, 1, 1]];
 /// Texts and tokens of each.
 const TEXTS: [[i64; 2]; 3] = [[2, 8], [1, 5], [2, 1]];
 
-/// Steps within which every parameter has to have had a gradient.
+/// Steps within which every parameter must have had a gradient.
 const STEPS_TO_LIFE: u64 = 3;
 
 /// Learning rate of those steps.
@@ -24,7 +24,7 @@ const LEARNING_RATE: f64 = 0.1;
 /// Samples, height and width of the images that a module is trained on; a text has a token for each of their pixels.
 const LIFE: [i64; 3] = [2, 4, 4];
 
-/// The module's breach of its contract at this width, in words; an error if it cannot even be tried.
+/// The breach of the contract by the module at this width, in words; an error if it cannot even be tried.
 pub fn breach_of_contract(
     blueprint: &dyn Blueprint,
     dim: i64,
@@ -146,7 +146,7 @@ fn probe(shape: &[i64], backend: Backend) -> Result<Tensor, TchError> {
     Tensor::f_linspace(-1.0, 1.0, count, (Kind::Float, backend.device))?.f_view(shape)
 }
 
-/// The same normal noise in every process: images channels-last as features are, texts of as many tokens.
+/// Normal noise, the same in every process: images channels-last as features are, texts of as many tokens.
 fn noise(topology: Topology, dim: i64, draw: u64, backend: Backend) -> Result<Tensor, TchError> {
     let [batch, height, width] = LIFE;
     let mut values = vec![0.0_f32; (batch * dim * height * width) as usize];

@@ -30,7 +30,7 @@ pub fn limits(config: &LifecycleConfig) -> Limits {
     Limits::new(config, &all_choices(), 0)
 }
 
-/// Of a seed that blends in by `style`.
+/// The germination of a seed that blends in by `style`.
 pub fn germination(style: GerminationStyle) -> Germination {
     Germination {
         identity: SeedIdentity {
@@ -69,7 +69,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// In the first step.
+    /// An empty slot in the first step.
     pub fn new(config: LifecycleConfig) -> Self {
         let limits = limits(&config);
         Self {
@@ -201,7 +201,7 @@ pub fn build_counted(registry: &BlueprintRegistry, id: &str, dim: i64, count: u6
     module
 }
 
-/// Identity at initialisation, life within three steps, shape kept; `what` it is stands in messages.
+/// Checks identity at initialisation, life within three steps and shape; messages name `what`.
 #[track_caller]
 pub fn assert_new_and_alive(module: &dyn SeedModule, features: impl Fn() -> Tensor, what: &str) {
     let params = module.params().trainable();

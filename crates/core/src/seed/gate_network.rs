@@ -37,7 +37,7 @@ impl GateNetwork {
         Ok(gate)
     }
 
-    /// The same with the tensors of `params`, and what these hold.
+    /// A gate network with the tensors of `params`, and their values.
     pub fn over(topology: Topology, dim: i64, mut params: ParamSet) -> Result<Self, TchError> {
         let hidden = Self::hidden(dim);
         let hidden_weight = params.add("gate.hidden.weight", &[hidden, dim], Init::FanIn(dim))?;
@@ -82,7 +82,7 @@ impl GateNetwork {
         Self::macs_of(self.topology, dim, positions)
     }
 
-    /// The same of a gate over `dim` channels.
+    /// Multiply-accumulates of a gate over `dim` channels.
     pub const fn macs_of(topology: Topology, dim: i64, positions: u64) -> u64 {
         let once = ((dim + 1) * Self::hidden(dim)) as u64;
         match topology {

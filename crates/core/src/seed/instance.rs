@@ -17,7 +17,7 @@ pub struct SeedInstance {
     pub module: Box<dyn SeedModule>,
     /// Present exactly while the seed's operator is Gate.
     pub gate: Option<GateNetwork>,
-    /// Where training reads the amplitude, `[]`, and what is there; `None`: from the call.
+    /// The place where training reads the amplitude, `[]`, and its value; `None`: from the call.
     placed_amplitude: Option<(f64, Tensor)>,
 }
 
@@ -51,7 +51,7 @@ impl SeedInstance {
     /// this germination; the gate draws after the module.
     ///
     /// # Errors
-    /// [`BlueprintError`]; nothing is left behind.
+    /// [`BlueprintError`]; nothing has changed then.
     pub fn germinate(
         registry: &BlueprintRegistry,
         index: usize,
@@ -113,7 +113,7 @@ impl SeedInstance {
     /// `[batch, tokens, channels]`); `isolated` keeps the seed's gradient from the host.
     ///
     /// # Errors
-    /// As [`residual`](Self::residual).
+    /// Those of [`residual`](Self::residual).
     pub fn blend(
         &self,
         h: &Tensor,

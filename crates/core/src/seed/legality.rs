@@ -15,9 +15,9 @@ pub struct SlotView {
     pub age: u32,
     /// Whether alpha rests.
     pub alpha_mode: AlphaMode,
-    /// In [0, 1].
+    /// Amplitude in [0, 1].
     pub alpha: f64,
-    /// In [0, 1].
+    /// Target of the amplitude in [0, 1].
     pub alpha_target: f64,
     /// Whether its contribution was ever measured.
     pub contribution_known: bool,
@@ -112,8 +112,8 @@ fn slot_is_empty(seed: Option<&SlotView>) -> Result<(), FailureReason> {
     }
 }
 
-/// The rules across slots: seeds are limited in number, and developed one after the other. The second closes the loop
-/// of germinating and pruning for a bonus; seeds that already blend do not block.
+/// The rules across slots: seeds are limited in number, and developed one after the other. The second rule ends the loop
+/// of germinations and prunes for a bonus. Seeds that already blend do not block.
 fn another_seed_may_grow(slots: &[Option<SlotView>], limits: &Limits) -> Result<(), FailureReason> {
     let seeds = || slots.iter().flatten();
     let total = seeds().filter(|seed| seed.stage.is_occupied()).count();

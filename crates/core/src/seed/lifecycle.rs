@@ -19,7 +19,7 @@ use crate::scenario::{GateMode, LifecycleConfig, OnCommit};
 
 /// Batches in a row with a non-finite gradient after which a seed is given up.
 const MAX_NONFINITE_STREAK: u32 = 3;
-/// Ticks for which a slot rests after a prune, so that germinating and pruning in turn has a cost.
+/// Ticks for which a slot rests after a prune, so that a loop of germinations and prunes has a cost.
 const EMBARGO_STEPS: u32 = 5;
 /// Stage changes that a record remembers: more than a life of ordinary length has.
 const HISTORY_LEN: usize = 100;
@@ -46,7 +46,7 @@ pub struct Germination {
     pub accuracy: f64,
 }
 
-/// Which seed is to germinate where, and how it is to blend in.
+/// The seed that is to germinate, its slot and its way to blend in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeedOrder {
     /// Index in policy order.
@@ -147,7 +147,7 @@ pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<SeedPlan, FailureReas
 /// A new amplitude for a blending or held seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AlphaOrder {
-    /// Only its operator counts.
+    /// The style, of which only the operator counts.
     pub style: GerminationStyle,
     /// Amplitude to reach.
     pub target: AlphaTarget,
@@ -252,7 +252,7 @@ pub fn tick(slot: Option<&SeedRecord>, rules: &Rules) -> SeedPlan {
     draft.finish()
 }
 
-/// Why the engine itself gives up a seed, if it does.
+/// The reason why the engine itself gives up a seed, if it does.
 fn automatic_prune(seed: &SeedRecord, config: &LifecycleConfig) -> Option<PruneReason> {
     let is_held = seed.stage == SeedStage::Holding;
     if seed.stage.is_live() && seed.gradient.nonfinite_streak >= MAX_NONFINITE_STREAK {
@@ -400,7 +400,7 @@ impl Draft {
         }
     }
 
-    /// Evaluates a gate that was asked for; refuses if it fails, reports it if it passes.
+    /// Evaluates a gate on request; refuses if it fails, reports it if it passes.
     fn pass_gate(&mut self, level: GateLevel, rules: &Rules) -> Result<(), FailureReason> {
         match self.failure_at(level, rules) {
             None => Ok(()),
@@ -419,7 +419,7 @@ impl Draft {
         None
     }
 
-    /// Tries the next gate if the scenario leaves it to the engine. A failure that is no news is not reported.
+    /// Tries the next gate if the scenario leaves it to the engine. A failure that was reported before is not reported again.
     fn auto_forward(&mut self, rules: &Rules) {
         let Some((level, stage)) = next_stage(self.seed.stage) else {
             return;
@@ -482,7 +482,7 @@ impl Draft {
         self.change.effects.push(Effect::DropSeed);
     }
 
-    /// Pruned, then Embargoed, then Resetting, then empty; counted by ticks alone.
+    /// Moves to Pruned, then Embargoed, then Resetting, then empty; counted by ticks alone.
     fn cool_down(mut self, rules: &Rules) -> SeedPlan {
         self.seed.steps_in_stage += 1;
         match self.seed.stage {

@@ -31,7 +31,7 @@ pub struct SeedIdentity {
     pub seed_id: String,
     /// Germinations of the env in this episode before this one: names the seed's random stream.
     pub germination: u32,
-    /// Where it grows.
+    /// The slot in which it grows.
     pub slot: SlotId,
     /// Id of the blueprint.
     pub blueprint: String,
@@ -50,13 +50,13 @@ pub struct SeedIdentity {
 /// Validation accuracy of the env in percent, as seen over a seed's life.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AccuracyTrack {
-    /// At germination.
+    /// Accuracy at germination.
     pub initial: f64,
-    /// In the last step.
+    /// Accuracy in the last step.
     pub current: f64,
-    /// When the present stage was entered.
+    /// Accuracy when the present stage was entered.
     pub at_stage_start: f64,
-    /// When blending was first entered.
+    /// Accuracy when blending was first entered.
     pub at_blending_start: Option<f64>,
 }
 
@@ -92,19 +92,19 @@ pub struct GradientTrack {
     pub skipped_updates: Option<u32>,
 }
 
-/// Why and by whose order a seed is removed.
+/// The reason for which a seed is removed, and the side that orders it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PruneOrder {
-    /// Why.
+    /// The reason of the prune.
     pub reason: PruneReason,
-    /// By whose order.
+    /// The side that orders it.
     pub initiator: Initiator,
 }
 
 /// The last automatic attempt at a gate, kept so that only news is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateMemory {
-    /// Which gate.
+    /// The gate.
     pub level: GateLevel,
     /// Bit i: check i failed.
     pub failed_checks: u8,
@@ -139,7 +139,7 @@ pub struct SeedRecord {
     pub alpha: AlphaController,
     /// The order that a ramp down to 0 carries out.
     pub pending_prune: Option<PruneOrder>,
-    /// Why the seed was removed; present while the slot cools down.
+    /// The reason of the seed's prune; present while the slot cools down.
     pub prune_reason: Option<PruneReason>,
     /// Something other than the controller pruned the seed, and no reward has been charged for it yet.
     pub auto_pruned: bool,
@@ -157,7 +157,7 @@ pub struct SeedRecord {
 }
 
 impl SeedRecord {
-    /// Counts a finished step of an occupied slot. `val_accuracy` in percent; one that is not finite is no
+    /// Counts a finished step of an occupied slot. `val_accuracy` in percent; one that is not finite isn't a
     /// measurement. Cooling slots keep their metrics as at the prune.
     pub fn record_step(&mut self, val_accuracy: f64) {
         if !self.stage.is_occupied() {
@@ -255,7 +255,7 @@ impl SeedRecord {
         self.accuracy.current - self.accuracy.at_stage_start
     }
 
-    /// Includes what the host gained meanwhile: to be looked at, never to decide by.
+    /// The change since blending began, with the host's own gain in that time: for display, never for a decision.
     pub fn blending_delta(&self) -> Option<f64> {
         self.accuracy
             .at_blending_start
@@ -289,7 +289,7 @@ pub struct Change {
     pub retarget: Option<Retarget>,
     /// A gate result worth telling.
     pub gate: Option<GateReport>,
-    /// Set with the transition to Pruned.
+    /// The order of a prune, set with the transition to Pruned.
     pub pruned: Option<PruneOrder>,
     /// Effects on module, gate and optimizer, in the order in which to carry them out.
     pub effects: SmallVec<[Effect; 2]>,

@@ -18,18 +18,18 @@ pub const FIRST_PLUGIN_INDEX: usize = 13;
 /// Width at which error messages order the available blueprints by size.
 const LISTING_WIDTH: i64 = 32;
 
-/// All blueprints by index. An id has one index, and under it at most one blueprint for each kind of features; a run has
-/// to do with those for the features of its host.
+/// All blueprints by index. An id has one index, with at most one blueprint for each kind of features. A run uses
+/// only those for the features of its host.
 #[derive(Resource, Clone)]
 pub struct BlueprintRegistry {
     entries: Vec<Entry>,
-    /// Those that a run has only where its scenario names them: no policy is offered what it was not trained for.
+    /// Blueprints that a run has only where its scenario names them: no policy is offered what it was not trained for.
     on_request: Vec<Arc<dyn Blueprint>>,
     served: Topology,
     refused: Option<NameError>,
 }
 
-/// By topology; nothing at indices that are kept free.
+/// An entry by topology; nothing at indices that are kept free.
 type Entry = [Option<Arc<dyn Blueprint>>; Topology::ALL.len()];
 
 impl BlueprintRegistry {
@@ -52,10 +52,10 @@ impl BlueprintRegistry {
         }
     }
 
-    /// Adds those of the blueprints on request that are `wanted`, behind all others.
+    /// Adds those of the blueprints on request that are `wanted`, after all others.
     ///
     /// # Errors
-    /// No index is left.
+    /// An index is no longer available.
     pub fn request(&mut self, wanted: impl Fn(&str) -> bool) -> Result<(), NameError> {
         let (wanted, others) = std::mem::take(&mut self.on_request)
             .into_iter()
@@ -70,7 +70,7 @@ impl BlueprintRegistry {
         self.on_request.iter().map(Arc::as_ref)
     }
 
-    /// From here on the blueprints for features of this kind are those that there are.
+    /// Selects the blueprints for features of this kind, from here on.
     pub fn serve(&mut self, topology: Topology) {
         self.served = topology;
     }
@@ -131,7 +131,7 @@ impl BlueprintRegistry {
         self.for_topology(self.served)
     }
 
-    /// Those for features of one kind, in index order.
+    /// The blueprints for features of one kind, in index order.
     pub fn for_topology(&self, topology: Topology) -> impl Iterator<Item = (usize, &dyn Blueprint)> {
         let entries = self.entries.iter().enumerate();
         entries.filter_map(move |(index, entry)| Some((index, entry[topology as usize].as_deref()?)))

@@ -11,7 +11,7 @@ use crate::scenario::GateConfig;
 pub struct SeedReport {
     /// `e{episode}.{slot}.{n}`.
     pub seed_id: String,
-    /// Where it grows.
+    /// The slot in which it grows.
     pub slot: SlotId,
     /// Id of the blueprint; empty if this build has none of that index.
     pub blueprint: &'static str,
@@ -26,9 +26,9 @@ pub struct SeedReport {
     /// Ticks of embargo left.
     pub cooldown_left: u32,
 
-    /// In [0, 1].
+    /// Amplitude in [0, 1].
     pub alpha: f64,
-    /// In [0, 1].
+    /// Target of the amplitude in [0, 1].
     pub alpha_target: f64,
     /// Whether alpha rests, rises or falls.
     pub alpha_mode: AlphaMode,

@@ -1,7 +1,7 @@
 //! Meaning of each stage: which one may follow, the quality gate before it, what trains.
 //!
 //! None of this is stored: it follows from the record and the scenario. Permissive gates check structure and safety and leave
-//! quality to the controller's reward; strict ones also ask for results. Every comparison is inclusive, and what was never measured
+//! quality to the controller's reward; strict ones also ask for results. Every comparison is inclusive, and a missing measurement
 //! fails.
 
 use smallvec::{SmallVec, smallvec};
@@ -36,7 +36,7 @@ pub const fn may_follow(from: SeedStage, to: SeedStage) -> bool {
     }
 }
 
-/// Where `Advance` leads and the gate before it. Committing is no advance: it has its own op.
+/// The stage that `Advance` leads to and the gate before it. A commit isn't an advance: it has its own op.
 pub const fn next_stage(stage: SeedStage) -> Option<(GateLevel, SeedStage)> {
     match stage {
         SeedStage::Germinated => Some((GateLevel::G1, SeedStage::Training)),
@@ -62,7 +62,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Isolation by a host's features: a convolutional host has to be as good without the seed until it is committed, a language
+    /// Isolation by a host's features. A convolutional host must be as good without the seed until it is committed. A language
     /// model's residual stream is shared from the start.
     pub const fn of(topology: Topology) -> Self {
         match topology {
@@ -72,7 +72,7 @@ impl Isolation {
     }
 }
 
-/// Is the seed's optimizer stepped? A seed that fades may not fight the decay: no update while alpha moves down; its
+/// Whether the seed's optimizer is stepped. A seed that fades may not fight the decay: no update while alpha moves down; its
 /// momentum is kept.
 pub const fn trains(stage: SeedStage, mode: AlphaMode, on_commit: OnCommit) -> bool {
     match stage {

@@ -59,11 +59,11 @@ impl GradientSums {
 /// Parameters and seeds of one env. Seed parameters count with their gate, frozen or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
-    /// Of the host.
+    /// Parameters of the host.
     pub host_params: u64,
-    /// Of committed seeds.
+    /// Parameters of committed seeds.
     pub committed_params: u64,
-    /// Of seeds that are neither committed nor pruned.
+    /// Parameters of seeds that are neither committed nor pruned.
     pub live_params: u64,
 }
 

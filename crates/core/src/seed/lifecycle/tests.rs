@@ -71,7 +71,7 @@ fn a_life_ordered_as_early_as_possible_keeps_the_timetable() {
     step(&mut life, advance);
     assert_eq!(life.stage(), Training);
     life.wait_until(11);
-    // The same tick begins the ramp.
+    // The ramp begins in the same tick.
     step(&mut life, advance);
     for (step, alpha) in [(12, 0.0242), (13, 0.2301), (14, 0.7699), (15, 0.9758), (16, 1.0)] {
         life.wait_until(step);

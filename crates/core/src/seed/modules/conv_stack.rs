@@ -32,12 +32,12 @@ impl Layer {
         Self { graph, start }
     }
 
-    /// The same with other weights at initialisation.
+    /// This layer with other weights at initialisation.
     pub(super) const fn starting(self, start: Start) -> Self {
         Self { start, ..self }
     }
 
-    /// `groups` of the channels, each with filters of its own.
+    /// A convolution in `groups` of the channels, each with its own filters.
     pub(super) const fn conv(inputs: i64, outputs: i64, kernel: i64, groups: i64) -> Self {
         Self::of(StackLayer::Conv {
             inputs,
@@ -144,7 +144,7 @@ impl SeedModule for ConvStack {
     }
 }
 
-/// Layers after a convolution, as far as the engine's kernels compute them together; and those that are left.
+/// Layers after a convolution, as far as the engine's kernels compute them together; and the remaining ones.
 fn at_once(behind: &[BuiltLayer]) -> (Option<GroupNormOf<'_>>, Silu, &[BuiltLayer]) {
     let (before_norm, behind) = match behind {
         [BuiltLayer::Silu, behind @ ..] => (true, behind),

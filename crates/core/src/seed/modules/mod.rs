@@ -1,7 +1,7 @@
-//! The built-in seed modules: here those for images, in [`tokens`] those for texts.
+//! The built-in seed modules: here the modules for images, in [`tokens`] those for texts.
 //!
-//! Those for images are SiLU networks with GroupNorm; each ends in a factor, a norm or a convolution that starts at zero, so δ is
-//! exactly 0 at initialisation while the gradient already reaches what it ends in.
+//! Modules for images are SiLU networks with GroupNorm. Each ends in a factor, a norm or a convolution that starts at zero, so δ is
+//! exactly 0 at initialisation while the gradient already reaches this last part.
 
 mod conv_stack;
 mod norm;
@@ -27,7 +27,7 @@ use crate::torch::Backend;
 coded_enum! {
     /// The built-in kinds for images; the code is the blueprint index.
     CnnBlueprint {
-        /// No residual and no parameters.
+        /// A seed without a residual and parameters.
         Noop = 0 => "noop",
         /// One 3×3 convolution.
         ConvLight = 1 => "conv_light",
@@ -97,7 +97,7 @@ enum Rank {
     Share(i64),
 }
 
-/// By rising rank.
+/// The blueprints by rising rank.
 const LOW_RANK: [LowRank; 5] = [
     LowRank {
         id: "conv_rank2",
@@ -211,7 +211,7 @@ impl Blueprint for CnnBlueprint {
     fn build(&self, dim: i64, rng: &mut RunRng, backend: Backend) -> Result<Box<dyn SeedModule>, BlueprintError> {
         let params = ParamSet::new(backend);
         let module: Box<dyn SeedModule> = match self.graph(dim) {
-            // How they start isn't part of what they are.
+            // The graph doesn't describe initial values.
             ModuleGraph::Stack(_) => Box::new(ConvStack::new(&self.layers(dim), params)?),
             graph => module_of(&graph, Topology::Image, dim, params)?,
         };
@@ -221,7 +221,7 @@ impl Blueprint for CnnBlueprint {
 }
 
 /// The module that `graph` describes for features of `dim` channels; its tensors are those of `params`, and hold what these
-/// hold. One of an application's is [`Noop`] here: who needs it asks before.
+/// hold. A module of an application is [`Noop`] here: a caller that needs it asks before.
 ///
 /// # Errors
 /// Out of memory.

@@ -1,4 +1,4 @@
-//! The seed that is nothing but a norm, group norm of images and layer norm of texts.
+//! The seed that consists of a norm: group norm for images and layer norm for texts.
 
 use tch::{TchError, Tensor};
 

@@ -121,7 +121,7 @@ fn group_norm_is_the_same_with_few_and_many_channels() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// For any width: the contract that registered blueprints must keep.
+    /// Tests the contract that registered blueprints must keep, for any width.
     #[test]
     fn every_width_keeps_the_contract(dim in 1_i64..48) {
         let checked = all().check(&[dim], test_backend(), &HostSyncCounter::default());

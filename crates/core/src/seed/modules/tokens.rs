@@ -13,9 +13,9 @@ use crate::seed::{Blueprint, BlueprintError, SeedModule};
 use crate::torch::Backend;
 
 coded_enum! {
-    /// The built-in kinds; the code is the blueprint index. Indices that images have as well are the same kind of thing.
+    /// The built-in kinds; the code is the blueprint index. An index that images have too means the same kind of module.
     TokenBlueprint {
-        /// No residual and no parameters.
+        /// A seed without a residual and parameters.
         Noop = 0 => "noop",
         /// Causal attention over all positions.
         Attention = 2 => "attention",
@@ -77,7 +77,7 @@ impl Blueprint for TokenBlueprint {
             hidden: expansion * dim,
             is_mlp: true,
         };
-        // As many heads as divide the slot's channels.
+        // The largest number of heads that divides the slot's channels.
         let attention = |window| ModuleGraph::Attention {
             heads: (1..=MOST_HEADS).rev().find(|heads| dim % heads == 0).unwrap_or(1),
             window,

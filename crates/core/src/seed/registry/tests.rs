@@ -14,7 +14,7 @@ enum Scale {
     Changes,
     Miscounts,
     Crops,
-    /// No gradient ever reaches a second weight.
+    /// A module whose second weight never gets a gradient.
     HalfDead,
     Writes,
 }
