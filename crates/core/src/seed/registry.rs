@@ -55,7 +55,7 @@ impl BlueprintRegistry {
     /// Adds those of the blueprints on request that are `wanted`, after all others.
     ///
     /// # Errors
-    /// An index is no longer available.
+    /// No index is left.
     pub fn request(&mut self, wanted: impl Fn(&str) -> bool) -> Result<(), NameError> {
         let (wanted, others) = std::mem::take(&mut self.on_request)
             .into_iter()

@@ -1,7 +1,7 @@
 //! The built-in seed modules: here the modules for images, in [`tokens`] those for texts.
 //!
-//! Modules for images are SiLU networks with GroupNorm. Each ends in a factor, a norm or a convolution that starts at zero, so δ is
-//! exactly 0 at initialisation while the gradient already reaches this last part.
+//! Modules for images are SiLU networks with GroupNorm. Each ends in a factor, a norm or a convolution that starts at zero, so
+//! δ is exactly 0 at initialisation while the gradient already reaches this last part.
 
 mod conv_stack;
 mod norm;
