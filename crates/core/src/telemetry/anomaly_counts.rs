@@ -13,15 +13,15 @@ use crate::files::counted;
 const NEVER_LEARNT: &str = "never_learnt";
 /// Detectors that speak of such a host, and of seeds because they are in one.
 const IMPLIED: [&str; 3] = ["dead_host", "gradient_pathology", "stuck_seed"];
-/// How far above its first accuracy the best one of a host is that has learnt, points.
+/// Points by which the best accuracy of a host that has learnt exceeds its first one, at least.
 const LEAST_RISE: f64 = 1.0;
 
-/// How often something was found.
+/// The number of findings of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AnomalyCount {
     /// Times that it began.
     pub times: u64,
-    /// Episodes in which it did; none of what is about the run as a whole.
+    /// Episodes in which it was found; none for anomalies of the run as a whole.
     pub hosts: u64,
     /// Seeds that germinated in hosts that never learnt.
     pub seeds: u64,
@@ -30,11 +30,11 @@ pub struct AnomalyCount {
 /// Counts of anomalies by detector or common cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnomalyCounts {
-    /// In the run.
+    /// Counts in the run.
     pub run: BTreeMap<String, AnomalyCount>,
-    /// In the hosts of the newest round that have ended.
+    /// Counts in the hosts of the newest round that have ended.
     pub round: BTreeMap<String, AnomalyCount>,
-    /// In hosts that train, by env: how often.
+    /// Counts in hosts that train, by env.
     training: BTreeMap<u32, BTreeMap<String, u64>>,
 }
 
@@ -74,7 +74,7 @@ impl AnomalyCounts {
 }
 
 impl AnomalyCount {
-    /// In words, beside the number of hosts of the round or the run.
+    /// Describes the count in words, next to the number of hosts of the round or the run.
     pub fn describe(self, cause: &str, all_hosts: u64) -> String {
         let Self { times, hosts, seeds } = self;
         let all_hosts = counted(all_hosts, "host");

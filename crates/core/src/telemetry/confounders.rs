@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::event::{Event, Payload};
 use super::payload::EndReason;
 
-/// All that makes a run another one than its scenario alone says.
+/// All differences between a run and its scenario alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confounders {
     /// Envs that the governor rolled back.

@@ -1,4 +1,4 @@
-//! How single values are written: numbers that may be non-finite, large integers, timestamps, action
+//! The written form of single values: numbers that may be non-finite, large integers, timestamps, action
 //! ids, and the names of the growth vocabulary. Everything here reads back to what was written.
 
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ impl From<f32> for Num {
 }
 
 impl Num {
-    /// To the digits of an f32, which is more than anything measured of a step is exact to: half the length in files.
+    /// Rounds to the digits of an f32, which are more than the accuracy of any measurement: half the length in files.
     pub fn short(value: f64) -> Self {
         match value as f32 {
             short if short.is_finite() => short.into(),

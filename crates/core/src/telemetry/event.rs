@@ -13,11 +13,11 @@ use crate::growth::SlotId;
 /// Schema of every file of events; readers refuse any other. It grows with every type or field that is added, renamed or removed.
 pub const SCHEMA: u32 = 1;
 
-/// How much an event matters to a person.
+/// The importance of an event to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Only for a close look.
+    /// An event only for a close look.
     Debug,
     /// The usual course of a run.
     Info,
@@ -30,7 +30,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// As in records.
+    /// The name in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -45,16 +45,16 @@ impl Severity {
 /// A row of the catalogue of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct EventKind {
-    /// Its `type` in files.
+    /// The `type` in files.
     pub name: &'static str,
-    /// Its content, in a few words.
+    /// The content, in a few words.
     pub summary: &'static str,
 }
 
 /// Declares the payload enum and ties each variant to its name in files, its usual severity and a line about it.
 macro_rules! payloads {
     ($($variant:ident => $kind:literal, $severity:ident: $summary:literal;)+) => {
-        /// The data of an event. The variants are the whole catalogue: there is no free-form event.
+        /// The data of an event. The variants are the whole catalogue, without a free-form event.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(untagged)]
         pub enum Payload {
@@ -80,7 +80,7 @@ macro_rules! payloads {
                 match self { $(Self::$variant(_) => $kind),+ }
             }
 
-            /// Reads the payload of an event of type `kind`; `None`: there is no such type.
+            /// Reads the payload of an event of type `kind`; `None` if there is no such type.
             fn from_text(kind: &str, data: &str) -> Option<Result<Self, serde_json::Error>> {
                 match kind {
                     $($kind => Some(serde_json::from_str(data).map(Self::$variant)),)+
@@ -157,9 +157,9 @@ pub struct EnvContext {
 pub struct Event {
     /// Position in the run's record, from 0.
     pub seq: u64,
-    /// When it was flushed.
+    /// The time of the flush.
     pub t: Timestamp,
-    /// How much it matters.
+    /// The importance to a person.
     pub severity: Severity,
     /// 0-based; absent for events of the run.
     pub round: Option<u32>,
@@ -237,7 +237,7 @@ impl Event {
         self
     }
 
-    /// Where its env stood; `None` for an event of the run or of a round.
+    /// The position of the event's env; `None` for an event of the run or of a round.
     pub fn context(&self) -> Option<EnvContext> {
         Some(EnvContext {
             env: self.env?,
@@ -303,7 +303,7 @@ impl Serialize for Event {
     }
 }
 
-/// From text alone: the payload is read once its type is known.
+/// Reads from text alone: the payload is read once its type is known.
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let line = Line::<&RawValue>::deserialize(deserializer)?;

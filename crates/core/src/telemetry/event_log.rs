@@ -1,5 +1,5 @@
-//! The record of a run as it is written: at every flush, at once, by the thread that plays. What cannot be written is kept
-//! in memory and tried again with every flush; only a checkpoint and the end of the run wait for it.
+//! The record of a run as it is written: at every flush, at once, by the thread that plays. Events that cannot be written stay
+//! in memory and are tried again with every flush; only a checkpoint and the end of the run wait for it.
 //!
 //! Everything since the last synchronisation that succeeded stays in memory: after one that failed the content of the device
 //! is unknown, even if a later one succeeds, and all of it is written again.
@@ -27,11 +27,11 @@ const SEGMENT_BYTES: u64 = 16 << 20;
 const UNSYNCED_BYTES: usize = 4 << 20;
 /// The most that a run keeps in memory while its disk fails, bytes; later events are lost.
 const KEPT_BYTES: usize = 64 << 20;
-/// The first pause before a disk that fails is tried again while the run waits; each is twice as long as the one before.
+/// The first pause before a disk that fails is tried again while the run waits. Each pause is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// The longest of these pauses.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Where compression is fast and most of its worth is had.
+/// The level at which compression is fast and gets most of its effect.
 const LEVEL: i32 = 3;
 
 /// The newest attempt to write failed.
@@ -50,11 +50,11 @@ pub(super) struct EventLog {
     /// `None` once it cannot be trusted: it is opened again, and rewritten from `synced` on.
     file: Option<File>,
     closed_segments: u32,
-    /// Of every line that was taken.
+    /// The hash of every line that was taken.
     hasher: EventsHasher,
     /// Bytes of the segment that are on disk.
     synced: u64,
-    /// Lines behind them.
+    /// Lines after them.
     unsynced: Vec<u8>,
     /// Bytes of these lines that the file has taken.
     written: usize,
@@ -149,7 +149,7 @@ impl EventLog {
     }
 
     /// Puts everything on disk, so that neither a kill nor a power cut from here on loses any of it. A disk that fails is
-    /// tried again for as long as `patience`, once an outage, however often it is asked for.
+    /// tried again for as long as `patience`, once an outage, however often this is called.
     pub fn settle(&mut self, patience: Duration) {
         let started = Instant::now();
         let mut pause = FIRST_PAUSE;
@@ -307,7 +307,7 @@ struct Header<'a> {
     closed_segments: u32,
 }
 
-/// The line that opens a segment behind `closed_segments` others, or a resumed part.
+/// The line that opens a segment after `closed_segments` others, or a resumed part.
 fn header_line(run_id: &str, resumed: bool, closed_segments: u32) -> Result<Vec<u8>, serde_json::Error> {
     let mut line = serde_json::to_vec(&Header {
         kind: "header",
@@ -339,7 +339,7 @@ fn close_segment(folder: &Path, number: u32, header: &[u8]) -> Result<(), FileEr
     storage::replace_synced(&open, header).at(&open)
 }
 
-/// Makes everything before `place` the whole record of the run in `folder`; everything behind it is first written, whole, to
+/// Makes everything before `place` the whole record of the run in `folder`. Everything after it is first written, whole, to
 /// another file.
 ///
 /// # Errors
@@ -371,11 +371,11 @@ pub(crate) fn cut_record(folder: &Path, place: Place) -> Result<(), FileError> {
         kept.sync().at(&kept_draft)
     };
     split().inspect_err(|_| {
-        // On a full disk; where removing fails as well, the error says why.
+        // The disk may be full. If removing fails too, the error says why.
         let _ = (storage::remove_file(&draft), storage::remove_file(&kept_draft));
     })?;
     rename(&draft, &aside).at(&aside)?;
-    // Its name first: a power cut must not find the tail in neither file.
+    // The tail is renamed first: a power cut must not leave it in neither file.
     sync_folder(folder).at(folder)?;
     rename(&kept_draft, &open).at(&open)?;
     sync_folder(folder).at(folder)?;

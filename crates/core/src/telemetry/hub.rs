@@ -28,7 +28,7 @@ pub struct TelemetryOutbox {
 }
 
 impl TelemetryOutbox {
-    /// An empty box; one of a run without a record stays empty.
+    /// An empty box. In a run without a record it stays empty.
     pub const fn new(is_recorded: bool) -> Self {
         Self {
             is_recorded,
@@ -112,7 +112,7 @@ impl TelemetryHub {
         })
     }
 
-    /// Looks for anomalies from here on, with detectors that know the run's earlier part; `keeps_trail`: so that there is a
+    /// Looks for anomalies from here on, with detectors that know the run's earlier part. With `keeps_trail` there is a
     /// [`Self::trail`].
     pub fn watch(&mut self, detectors: DetectorBank, keeps_trail: bool) {
         self.detectors = detectors;
@@ -125,7 +125,7 @@ impl TelemetryHub {
         self.onsets.iter().map(|event| &**event)
     }
 
-    /// As [`Self::onsets`], which are none then.
+    /// Like [`Self::onsets`], which are empty afterwards.
     pub(crate) fn take_onsets(&mut self) -> Vec<Arc<Event>> {
         std::mem::take(&mut self.onsets)
     }
@@ -155,8 +155,8 @@ impl TelemetryHub {
         self.send(events);
     }
 
-    /// Puts all that was sent on disk; whether it is there. A disk that fails is waited for no longer than the patience of
-    /// [`Self::start`], once an outage.
+    /// Puts all events that were sent on disk; returns whether they are there. It waits for a failing disk no longer than the
+    /// patience of [`Self::start`], once an outage.
     pub fn settle(&mut self) -> bool {
         self.log.settle(self.outage_patience);
         !self.log.is_failing()
@@ -186,15 +186,15 @@ impl TelemetryHub {
         &self.live
     }
 
-    /// Sends `run_finished`, puts the record on disk, lets every sink write what it has, and joins the threads; `error` is
-    /// that of a failed run. A second call does nothing but answer again.
+    /// Sends `run_finished`, puts the record on disk, lets every sink write what it has, and joins the threads. `error` is
+    /// that of a failed run. A second call only returns the same.
     ///
-    /// Returns what the record is missing, of earlier parts of the run as well: the run exits with code 5.
+    /// Returns the gaps of the record, with those of earlier parts of the run: the run exits with code 5.
     pub fn finish(&mut self, status: RunState, error: Option<String>) -> Vec<RecordGap> {
         if !self.is_finished {
             let mut finished = self.run_finished(status, error);
             self.send(vec![Event::run(finished.clone())]);
-            // With the last event, which has no hash of itself.
+            // The last event is included, which has no hash of itself.
             finished.recorded = self.settle().then(|| self.mark());
             let finished = Arc::new(finished);
             for lane in &mut self.lanes {
@@ -230,7 +230,7 @@ impl TelemetryHub {
         }
     }
 
-    /// Stamps events, and the anomalies that they show behind them, and hands them to the live state, the record and every sink.
+    /// Stamps events, and after them the anomalies that they show, and hands them to the live state, the record and every sink.
     fn send(&mut self, events: Vec<Event>) {
         let now = Timestamp::now();
         let mut batch = Batch::with_capacity(events.len());

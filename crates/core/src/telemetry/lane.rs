@@ -15,11 +15,11 @@ use crate::torch::catch;
 
 pub(super) type Batch = Vec<Arc<Event>>;
 
-/// Batches that a sink may lag behind.
+/// Batches by which a sink may lag.
 const CAPACITY: usize = 256;
-/// Events besides step rows that are kept for a sink that lags behind more: enough for hours.
+/// Events other than step rows that are kept for a sink that lags by more: enough for hours.
 const KEPT_EVENTS: usize = 65_536;
-/// How long a sink's thread waits for events before it lets the sink flush.
+/// The longest wait of a sink's thread for events before it lets the sink flush.
 const IDLE_FLUSH: Duration = Duration::from_secs(2);
 
 enum Delivery {
@@ -79,7 +79,7 @@ impl Lane {
         })
     }
 
-    /// Hands over a batch. Of one for which there is no room the step rows are dropped, and the rest comes with the next.
+    /// Hands over a batch. If there is no room, its step rows are dropped, and the rest comes with the next.
     pub fn send(&mut self, batch: &Batch) {
         let mut batch = [std::mem::take(&mut self.kept), batch.clone()].concat();
         let is_first_loss = self.dropped == 0;

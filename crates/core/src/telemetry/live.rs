@@ -22,13 +22,13 @@ const ETA_ROUNDS: usize = 10;
 /// A committed seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommittedSeed {
-    /// Its id.
+    /// Id of the seed.
     pub seed_id: String,
     /// Position of its env when it was committed.
     pub at: EnvContext,
     /// The event of the commit.
     pub data: SeedCommitted,
-    /// As last measured; the contribution of the commit where that never was.
+    /// The seed's worth as last measured; the contribution of the commit if there is no measurement.
     pub worth: SeedWorth,
 }
 
@@ -37,9 +37,9 @@ pub struct CommittedSeed {
 pub struct RoundResult {
     /// 0-based.
     pub round: u32,
-    /// Of all envs.
+    /// Rollbacks of all envs.
     pub rollbacks: u32,
-    /// Its event.
+    /// The event of the round.
     pub data: RoundFinished,
 }
 
@@ -55,7 +55,7 @@ impl RoundResult {
 pub struct EpisodeResult {
     /// Position of its env at its end.
     pub at: EnvContext,
-    /// Its event.
+    /// The event of the episode.
     pub data: EpisodeFinished,
 }
 
@@ -88,14 +88,14 @@ pub struct StepProgress {
     pub step: u32,
     /// Mean validation accuracy over the envs that have reported, in percent.
     pub accuracy_mean: Option<f64>,
-    /// Over the latest flushes.
+    /// Steps of all envs per second, over the latest flushes.
     pub env_steps_per_s: Option<f64>,
 }
 
 /// Events whose numbers were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// How many.
+    /// The number of events.
     pub events: u64,
     /// The round of the last event before the first of them, from 0.
     pub round: Option<u32>,
@@ -113,15 +113,15 @@ struct EnvLive {
 /// Everything a view shows. Memory grows with rounds, committed seeds and the front of accuracy and size only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LiveState {
-    /// How the run began; the newest part of a resumed one.
+    /// The start of the run; for a resumed run the newest part's.
     pub started: Option<RunStarted>,
     /// The host that never grew, once it was measured.
     pub baseline: Option<BaselineMeasured>,
-    /// How the run ended.
+    /// The end of the run.
     pub finished: Option<RunFinished>,
-    /// Of the running round so far.
+    /// Growth in the running round so far.
     pub growth_in_round: GrowthCounts,
-    /// In the order in which they finished.
+    /// The rounds in the order in which they finished.
     pub rounds: Vec<RoundResult>,
     /// Episodes played to their end or stopped.
     pub episodes_done: u64,
@@ -130,7 +130,7 @@ pub struct LiveState {
     /// Numbers that were skipped: events that are missing in the record.
     pub missing: Missing,
     /// The episodes that none beats in both accuracy and size of what it committed, by rising accuracy: of equals the first.
-    /// Those of envs that failed are left out.
+    /// Episodes of envs that failed are left out.
     pub front: Vec<EpisodeResult>,
     /// Round, from 0, committed accuracy in percent and committed ratio of each episode of the last two rounds whose env did
     /// not fail.
@@ -141,12 +141,12 @@ pub struct LiveState {
     pub confounders: Confounders,
     /// Counts of anomalies.
     pub anomalies: AnomalyCounts,
-    /// In the order in which they were committed.
+    /// The seeds in the order in which they were committed.
     pub committed: Vec<CommittedSeed>,
     /// Number of the next event.
     next_seq: u64,
     envs: BTreeMap<u32, EnvLive>,
-    /// Those of the running round.
+    /// The seeds of the running round.
     lives: SeedLives,
     round: u32,
     rollbacks_in_round: u32,
@@ -264,8 +264,8 @@ impl LiveState {
         }
     }
 
-    /// Episodes are ranked by the validation accuracy of what they committed, never by the test split. That of an env that
-    /// failed is no result: it was cut short.
+    /// Episodes are ranked by the validation accuracy of what they committed, never by the test split. An env that
+    /// failed has no result: its episode was cut short.
     fn apply_episode(&mut self, event: &Event, episode: &EpisodeFinished) {
         self.episodes_done += 1;
         let Some(at) = event.context() else { return };

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventsMark {
-    /// Its length.
+    /// Length of the file.
     pub bytes: u64,
     /// Hash of these bytes, in hexadecimal.
     pub blake3: String,
 }
 
-/// Hashes an event file that grows: each of its lines is read once, however often a mark is asked for.
+/// Hashes an event file that grows: each of its lines is read once, however often a mark is requested.
 #[derive(Clone, Debug, Default)]
 pub struct EventsHasher {
     hasher: blake3::Hasher,

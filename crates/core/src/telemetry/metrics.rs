@@ -13,7 +13,7 @@ use crate::schema::{Registry, registry};
 pub type Measure = dyn Fn(&mut World) -> f64 + Send + Sync;
 
 registry! {
-    /// The metrics that plugins add, by name. A summary names what is measured, and its unit.
+    /// The metrics that plugins add, by name. A summary names the measured quantity, and its unit.
     ///
     /// ```
     /// # extern crate simic_core as simic_engine;

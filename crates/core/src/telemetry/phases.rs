@@ -12,7 +12,7 @@ use super::payload::{Phase, PhaseTimes};
 /// The time of a round so far, as checkpoints inside it keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTime {
-    /// All of it.
+    /// All of the time.
     pub time: Duration,
     phases: [Duration; Phase::COUNT],
     /// Thread time that envs spent on bringing training batches to their devices.
@@ -20,7 +20,7 @@ pub struct RoundTime {
 }
 
 impl RoundTime {
-    /// For the round's event.
+    /// The phases for the round's event.
     pub fn phases(&self) -> PhaseTimes {
         let explained: Duration = self.phases.iter().sum();
         let of_phase = |phase| milliseconds(self.phases[phase as usize]);
@@ -57,7 +57,7 @@ impl Default for PhaseClock {
 }
 
 impl PhaseClock {
-    /// From here on the time is that of `phase`; of none between the schedules.
+    /// Counts the time from here on for `phase`; between the schedules for none.
     pub fn enter(&mut self, phase: impl Into<Option<Phase>>) {
         self.read();
         self.phase = phase.into();

@@ -15,7 +15,7 @@ use crate::storage;
 
 /// Name of the open segment: the only one of most runs.
 pub const EVENTS_FILE: &str = "events.jsonl";
-/// Longest line that is read: what is longer is no event.
+/// Longest line that is read: a longer one can't be an event.
 const LINE_BYTES: u64 = 64 << 20;
 /// Bytes that are read at once from the end of a file.
 const BLOCK_BYTES: u64 = 64 * 1024;
@@ -25,14 +25,14 @@ pub(super) fn closed_segment(folder: &Path, number: u32) -> PathBuf {
     folder.join(format!("events-{number:04}.jsonl.zst"))
 }
 
-/// Why the events of a run could not be read.
+/// The reason why the events of a run could not be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReadError {
     /// A file cannot be opened or read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A line that is no event.
+    /// A line that isn't an event.
     #[error("{path}:{line}: {problem}")]
     Line {
         path: PathBuf,
@@ -41,7 +41,7 @@ pub enum ReadError {
     },
 }
 
-/// Why a line of a record is no event.
+/// The reason why a line of a record isn't an event.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// It opens events of another schema.
@@ -55,7 +55,7 @@ pub enum LineError {
 /// Between two lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// From 1.
+    /// Number of the segment, from 1.
     pub segment: u32,
     /// Bytes of its lines up to there.
     pub bytes: u64,
@@ -66,7 +66,7 @@ pub struct EventLines {
     folder: PathBuf,
     path: PathBuf,
     file: Box<dyn BufRead + Send>,
-    /// From 1; the last one is open.
+    /// Number of the segment, from 1; the last one is open.
     pub(super) segment: u32,
     pub(super) segments: u32,
     line: Vec<u8>,
@@ -130,7 +130,7 @@ impl EventLines {
     /// Moves on to the next whole line of a record that is still written; false if there is none yet.
     ///
     /// # Errors
-    /// As [`Self::advance`].
+    /// Those of [`Self::advance`].
     pub fn follow(&mut self) -> Result<bool, FileError> {
         loop {
             if self.is_whole() {
@@ -140,7 +140,7 @@ impl EventLines {
             if self.line.is_empty() {
                 self.number += 1;
             }
-            // What is there of a line that is being written stays until the rest comes.
+            // The part of a line that is still being written stays until the rest comes.
             let room = LINE_BYTES.saturating_sub(self.line.len() as u64);
             let read = (&mut self.file).take(room).read_until(b'\n', &mut self.line);
             read.at(&self.path)?;
@@ -154,7 +154,7 @@ impl EventLines {
                     continue;
                 }
             }
-            // A segment that was closed meanwhile is still open here: it is read to its end first.
+            // A segment that was closed in the meantime is still open here: it is read to its end first.
             let segments = closed_segments(&self.folder)?.saturating_add(1);
             if segments <= self.segments {
                 return Ok(false);
@@ -196,7 +196,7 @@ impl EventLines {
         &self.path
     }
 
-    /// Its number in that file, from 1.
+    /// Number of the line in that file, from 1.
     pub const fn number(&self) -> usize {
         self.number
     }
@@ -206,7 +206,7 @@ impl EventLines {
         self.start
     }
 
-    /// Behind the line.
+    /// The place after the line.
     pub(crate) const fn place(&self) -> Place {
         Place {
             segment: self.segment,
@@ -244,7 +244,7 @@ impl EventLines {
 struct SegmentFile {
     path: PathBuf,
     file: Box<dyn BufRead + Send>,
-    /// Of the open one.
+    /// Metadata of the open file.
     opened: Option<Metadata>,
 }
 
@@ -266,8 +266,8 @@ fn open_segment(folder: &Path, number: u32, segments: u32) -> Result<SegmentFile
     })
 }
 
-/// How many closed segments precede `events.jsonl` in `folder`: its header says so. A segment beside it that the header
-/// does not count is what a killed process left, and its events are in `events.jsonl`.
+/// The number of closed segments before `events.jsonl` in `folder`, from its header. A killed process has left any segment
+/// there that the header does not count, and its events are in `events.jsonl`.
 fn closed_segments(folder: &Path) -> Result<u32, FileError> {
     #[derive(Deserialize)]
     struct Counted {
@@ -308,7 +308,7 @@ impl EventReader {
         EventLines::open(folder).map(Self)
     }
 
-    /// Behind the event that was read last.
+    /// The place after the event that was read last.
     pub(crate) const fn place(&self) -> Place {
         self.0.place()
     }
@@ -331,7 +331,7 @@ impl EventReader {
         Ok(None)
     }
 
-    /// The next event of a record that is still written; `None`: there is none yet, and there may be one later.
+    /// The next event of a record that is still written; `None` if there is none yet, and there may be one later.
     ///
     /// # Errors
     /// The failure that ends the events too soon.
@@ -367,10 +367,10 @@ impl Iterator for EventReader {
 }
 
 /// The result of `wanted` for the last event of the run in `folder` that has one, searched from the end; leftovers of a
-/// killed writer after it are passed over. Of closed segments the last is read, where `events.jsonl` has nothing.
+/// killed writer after it are passed over. Of all closed segments only the last is read, if `events.jsonl` has nothing.
 ///
 /// # Errors
-/// If a file cannot be read.
+/// A file that cannot be read.
 pub fn find_last<T>(folder: &Path, wanted: impl Fn(&Event) -> Option<T>) -> Result<Option<T>, FileError> {
     let find = |lines: &[&[u8]]| {
         let events = lines.iter().rev().filter_map(|line| serde_json::from_slice(line).ok());
@@ -379,11 +379,11 @@ pub fn find_last<T>(folder: &Path, wanted: impl Fn(&Event) -> Option<T>) -> Resu
     let path = &folder.join(EVENTS_FILE);
     let mut file = files::open(path).at(path)?;
     let mut start = file.metadata().at(path)?.len();
-    // Of the line that began before `start`.
+    // The part of a line that began before `start`.
     let mut tail = Vec::new();
     while start > 0 {
         let before = start;
-        // As much as is kept of a line that began earlier: it is copied a few times, however long it is.
+        // Blocks grow with the kept part of a line that began earlier: it is copied a few times, however long it is.
         start = start.saturating_sub(BLOCK_BYTES.max(tail.len() as u64));
         let mut block = vec![0; usize::try_from(before - start).unwrap_or_default()];
         file.seek(SeekFrom::Start(start)).at(path)?;

@@ -9,7 +9,7 @@ use super::reader::{EVENTS_FILE, EventReader, ReadError, find_last};
 use crate::files::follow_latest;
 use crate::health::FileError;
 
-/// Why a run's record could not be read.
+/// The reason why a run's record could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// There is no such folder.
@@ -47,10 +47,10 @@ pub fn read_recording(folder: &Path, mut take: impl FnMut(&Event)) -> Result<Run
     began.ok_or_else(|| RecordingError::NoEvents(folder.into()))
 }
 
-/// How far a record goes.
+/// The end of a record so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordEnd {
-    /// How the run ended, if its last event says so: else it is played, or its process was killed.
+    /// The end of the run, if its last event has it. Otherwise the run is still played, or its process was killed.
     pub finished: Option<RunFinished>,
     /// Rounds that were played to their end.
     pub rounds: u32,

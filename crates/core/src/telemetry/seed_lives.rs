@@ -1,5 +1,5 @@
-//! The lives of seeds, folded from the events about them: the one account that the live state, pages and tables have of them; and
-//! what became of those that were not committed, counted by age and name alone, so that memory does not grow with their number.
+//! The lives of seeds, folded from the events about them: the one account that the live state, pages and tables have of them.
+//! The ends of those that were not committed are counted by age and name alone, so that memory does not grow with their number.
 
 use std::collections::BTreeMap;
 
@@ -20,22 +20,22 @@ pub struct Contribution {
 /// Measurements of a seed's worth; absent until measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SeedWorth {
-    /// The newest one; that of its commit where no other was measured.
+    /// The newest contribution; that of its commit where no other was measured.
     pub contribution: Option<Contribution>,
-    /// From the last `shapley` event of its episode, in points.
+    /// Shapley value from the last `shapley` event of its episode, in points.
     pub shapley: Option<f64>,
 }
 
-/// How a seed ended.
+/// The end of a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SeedEnd {
-    /// It stands in its slot.
+    /// It is still in its slot.
     Open,
     /// It is a part of the network for good.
     Committed(SeedCommitted),
     /// It was removed.
     Pruned {
-        /// In which step.
+        /// The step of the end.
         step: u32,
         /// The event.
         data: SeedPruned,
@@ -45,21 +45,21 @@ pub enum SeedEnd {
 /// The life of a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeedLife {
-    /// Its id.
+    /// Id of the seed.
     pub id: String,
     /// Position of its env when it was planted.
     pub at: EnvContext,
-    /// Where it stands.
+    /// The slot of the seed.
     pub slot: SlotId,
-    /// How it was planted.
+    /// The event of its germination.
     pub planted: SeedGerminated,
     /// Every stage that it entered, and in which step.
     pub stages: Vec<(u32, SeedStage)>,
-    /// How it ended.
+    /// The end of the seed.
     pub end: SeedEnd,
-    /// As last measured.
+    /// Worth as last measured.
     pub worth: SeedWorth,
-    /// The gate that it came to last and the first check that failed there; `None` where it passed.
+    /// The last gate that it reached and the first check that failed there; `None` where it passed.
     pub refused: Option<(GateLevel, GateCheckRow)>,
 }
 
@@ -112,7 +112,7 @@ impl SeedLife {
 
     fn take(&mut self, step: u32, payload: &Payload) {
         match payload {
-            // Those after a prune are the slot's.
+            // Changes after a prune are the slot's.
             Payload::SeedStageChanged(change) if change.to.is_occupied() => self.stages.push((step, change.to)),
             Payload::SeedGateEvaluated(gate) => {
                 let failed = gate.checks.iter().find(|check| !check.passed);
@@ -137,13 +137,13 @@ impl SeedLife {
         }
     }
 
-    /// In which it was committed, if it was.
+    /// The step in which it was committed, if it was.
     pub fn commit_step(&self) -> Option<u32> {
         let commit = self.stages.iter().find(|(_, stage)| *stage == SeedStage::Committed);
         commit.map(|&(step, _)| step)
     }
 
-    /// At its end, or now.
+    /// The stage at its end, or now.
     pub fn last_stage(&self) -> SeedStage {
         match &self.end {
             SeedEnd::Pruned { data, .. } => data.stage,
@@ -168,12 +168,12 @@ impl SeedLives {
         }
     }
 
-    /// Those of an env, in the order of their germination.
+    /// The seeds of an env, in the order of their germination.
     pub fn of(&self, env: u32) -> &[SeedLife] {
         self.0.get(&env).map_or(&[][..], Vec::as_slice)
     }
 
-    /// All, in the order of their germination; the next round begins.
+    /// Takes all seeds, in the order of their germination; the next round begins.
     pub fn take(&mut self) -> Vec<SeedLife> {
         let mut lives: Vec<SeedLife> = std::mem::take(&mut self.0).into_values().flatten().collect();
         lives.sort_by_key(|life| life.at.step);
@@ -181,10 +181,10 @@ impl SeedLives {
     }
 }
 
-/// How many seeds ended at which age, in steps since germination.
+/// The number of seeds that ended at each age, in steps since germination.
 pub type Ages = BTreeMap<u32, u64>;
 
-/// How often a check of a gate refused, and by how much.
+/// The refusals of a gate's check: their number and their distance from the threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Refusals {
     /// Refusals.
@@ -200,9 +200,9 @@ pub struct Refusals {
 pub struct SeedEnds {
     /// Seeds planted.
     pub germinated: u64,
-    /// By the stage in which they ended, and why they were pruned; `None`: the episode was over.
+    /// Seeds by the stage in which they ended, and the reason of their prune; `None`: the episode was over.
     pub ends: BTreeMap<(SeedStage, Option<PruneReason>), Ages>,
-    /// By gate and name of the check.
+    /// Refusals by gate and name of the check.
     pub refusals: BTreeMap<(GateLevel, String), Refusals>,
 }
 

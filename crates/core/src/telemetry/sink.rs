@@ -17,7 +17,7 @@ use crate::health::FileError;
 pub struct RunInfo {
     /// Name of the run directory.
     pub run_id: String,
-    /// Where the run is recorded.
+    /// The folder in which the run is recorded.
     pub directory: PathBuf,
     /// `None` for a run that begins.
     pub earlier: Option<Earlier>,
@@ -26,16 +26,16 @@ pub struct RunInfo {
 /// The earlier part of a resumed run's record.
 #[derive(Clone, Debug)]
 pub struct Earlier {
-    /// All of it, folded.
+    /// The state that all of it folds to.
     pub live: LiveState,
     /// Number of the next event.
     pub next_seq: u64,
-    /// Where the record continues.
+    /// The place where the record continues.
     pub written: WrittenRecord,
 }
 
-/// Why a sink could not do its work. An error of [`Sink::start`] aborts the run before it trains; later ones are warned of and
-/// reported at the end, and never stop it.
+/// The reason why a sink could not do its work. An error of [`Sink::start`] aborts the run before it trains. Later ones are
+/// warned of and reported at the end, and never stop it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SinkError {
@@ -53,7 +53,7 @@ pub enum SinkError {
     Other(String),
 }
 
-/// Why telemetry could not start; nothing was trained.
+/// The reason why telemetry could not start; nothing was trained.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TelemetryError {
@@ -67,7 +67,7 @@ pub enum TelemetryError {
 
 /// A consumer of events. It runs on its own thread; nothing it does can disturb the training.
 ///
-/// A call that fails is not made again, and those behind it are made as if it had not: a sink that must have everything keeps
+/// A call that fails is not repeated, and later calls are made as if it had not failed: a sink that must have everything keeps
 /// what it could not write. One that is slow misses step rows, and nothing else.
 ///
 /// ```
@@ -92,7 +92,7 @@ pub enum TelemetryError {
 /// sinks.add(CountsSeeds(0));
 /// ```
 pub trait Sink: Send {
-    /// For messages and the shutdown report.
+    /// The name in messages and in the shutdown report.
     fn name(&self) -> &str;
 
     /// Called before the training; an error aborts the run.
@@ -108,7 +108,7 @@ pub trait Sink: Send {
         Ok(())
     }
 
-    /// Called after the last event; `recorded` is of the record with that event, if all of it is on disk.
+    /// Called after the last event. `recorded` describes the record with that event, if all of it is on disk.
     fn finish(&mut self, _run: &RunFinished) -> Result<(), SinkError> {
         Ok(())
     }

@@ -16,7 +16,7 @@ pub fn rolling_mean(values: &[f64]) -> Option<f64> {
 /// Least rise of a curve of accuracies that counts, in percentage points: less is noise of some hundred validation samples.
 pub const MIN_RISE: f64 = 0.5;
 
-/// How long a curve has not risen.
+/// The time for which a curve has not risen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plateau {
     top: Option<f64>,

@@ -13,7 +13,7 @@ use crate::telemetry::payload::{Anomaly, AnomalyState};
 pub struct DetectorBank {
     rules: Vec<Rule>,
     recent: Recent,
-    /// By detector, env and place; absent where the condition does not hold.
+    /// States by detector, env and place; absent where the condition does not hold.
     states: BTreeMap<(usize, Option<u32>, Place), State>,
 }
 
@@ -27,7 +27,7 @@ struct Rule {
 enum State {
     /// It holds for N readings.
     Pending(u32),
-    /// It was told of.
+    /// It was reported.
     Active,
 }
 
@@ -49,7 +49,7 @@ impl DetectorBank {
         }
     }
 
-    /// Takes the next event of the run; the anomalies that it begins or ends follow it. The end of a run is behind all of them.
+    /// Takes the next event of the run. The anomalies that it begins or ends follow it. The end of a run follows all of them.
     pub fn fold(&mut self, event: &Event) -> Vec<Event> {
         if matches!(event.payload, Payload::Anomaly(_) | Payload::RunFinished(_)) {
             return Vec::new();
@@ -86,7 +86,7 @@ impl DetectorBank {
     }
 }
 
-/// The state after a reading, and what there is to tell; `None` if nothing was measured.
+/// The state after a reading, and its news; `None` if nothing was measured.
 fn step(detector: &Detector, reading: &Reading, state: Option<State>) -> Option<(Option<State>, Option<AnomalyState>)> {
     if reading.value.is_nan() {
         return None;

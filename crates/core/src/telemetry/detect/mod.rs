@@ -1,8 +1,8 @@
 //! Detectors: declared rules that look for what is wrong with a run, in its own events.
 //!
-//! A [`Detector`] measures numbers in events and has a threshold for them. Those of a run are in the registry [`Detectors`], to
-//! which plugins add theirs; the [`DetectorBank`] folds all events in their order, and where a condition begins or ends it adds
-//! an event [`Anomaly`](super::Anomaly) behind the one that shows it. As it knows nothing but events, it is restored from
+//! A [`Detector`] measures numbers in events and has a threshold for them. The registry [`Detectors`] has those of a run, and
+//! plugins add theirs to it. The [`DetectorBank`] folds all events in their order, and where a condition begins or ends it adds
+//! an event [`Anomaly`](super::Anomaly) after the one that shows it. As it knows nothing but events, it is restored from
 //! the record when a run is resumed, and what is not recorded is not judged.
 
 mod recent;
@@ -20,7 +20,7 @@ pub use bank::DetectorBank;
 pub use recent::{Recent, RecentRound};
 pub use trail::EventTrail;
 
-/// How a value is compared with a threshold.
+/// The comparison of a value with a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// Greater.
@@ -43,7 +43,7 @@ impl Comparison {
         }
     }
 
-    /// As in `≥`.
+    /// The sign, such as `≥`.
     pub const fn sign(self) -> &'static str {
         match self {
             Self::Above => ">",
@@ -57,7 +57,7 @@ impl Comparison {
 /// The subject of a reading, within the env or the run of its event; each subject has its own state.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// All of it.
+    /// The env or the run as a whole.
     Whole,
     /// The seed in a slot.
     Slot(SlotId),
@@ -68,7 +68,7 @@ pub enum Place {
 /// A number that is compared. A quantity that is not measured has no reading and changes nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// Its subject.
+    /// The subject.
     pub place: Place,
     /// NaN counts as not measured.
     pub value: f64,
@@ -92,9 +92,9 @@ pub type ReadEvent = dyn Fn(&Event, &Recent) -> Vec<Reading> + Send + Sync;
 
 /// A rule: a condition, for how long it must hold, how much it matters, and what to do about it.
 pub struct Detector {
-    /// How readings are compared.
+    /// The comparison of a reading with the threshold.
     pub comparison: Comparison,
-    /// With what.
+    /// The threshold of the readings.
     pub threshold: f64,
     /// Readings in a row for which the condition must hold; 0 and 1: one.
     pub window: u32,

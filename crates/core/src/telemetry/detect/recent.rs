@@ -12,7 +12,7 @@ const ROUNDS: usize = 32;
 const GRADIENT_WEIGHT: f64 = 0.1;
 /// The least that a moving average of gradient norms begins with.
 const LEAST_GRADIENT: f64 = 0.01;
-/// Choices of a round from which on they tell what they depend on.
+/// Choices of a round from which on they show what they depend on.
 const LEAST_CHOICES: usize = 16;
 
 /// A finished round.
@@ -82,10 +82,10 @@ impl Recent {
         rolling
     }
 
-    /// Nats a choice that the round's operations tell about what the policy has seen, what was allowed aside: the mean divergence of its
-    /// probabilities from their mean. Absent with few choices.
+    /// Nats per choice that the round's operations reveal about the policy's observations, apart from what was allowed: the mean
+    /// divergence of its probabilities from their mean. Absent with few choices.
     pub(super) fn information(&self) -> Option<f64> {
-        // A single choice is its own mean and tells nothing.
+        // A single choice is its own mean and reveals nothing.
         let groups = || self.choices.iter().filter(|(_, choices)| choices.len() > 1);
         let count: usize = groups().map(|(_, choices)| choices.len()).sum();
         let told = groups().flat_map(|(allowed, choices)| {

@@ -161,7 +161,7 @@ fn blind_policy(event: &Event, recent: &Recent) -> Vec<Reading> {
     }
 }
 
-/// By how much the accuracy differs from that of the step before, points. A host that makes no mistake is not dead.
+/// The difference of the accuracy from that of the step before, points. A host that makes no mistake is not dead.
 fn dead_host(event: &Event, recent: &Recent) -> Vec<Reading> {
     let Payload::EnvStep(row) = &event.payload else {
         return Vec::new();
@@ -173,7 +173,7 @@ fn dead_host(event: &Event, recent: &Recent) -> Vec<Reading> {
     }))
 }
 
-/// How far the mean of the last three rounds is below the best such mean, as a share of it.
+/// The share by which the mean of the last three rounds is below the best such mean.
 fn degradation(event: &Event, recent: &Recent) -> Vec<Reading> {
     let (Payload::RoundFinished(round), Some(best)) = (&event.payload, recent.best_of_three) else {
         return Vec::new();
@@ -246,7 +246,7 @@ fn memory(event: &Event, _: &Recent) -> Vec<Reading> {
     measured(used.map(|(used, limit)| used as f64 / limit as f64))
 }
 
-/// Batches and updates that were not finite; those that a scaled loss overflows in are its usual course. Of an update: 1.
+/// Batches and updates that were not finite. Updates that a scaled loss suppresses are normal and don't count. For an update: 1.
 fn numerical_instability(event: &Event, _: &Recent) -> Vec<Reading> {
     match &event.payload {
         Payload::EnvStep(row) => {
@@ -303,7 +303,7 @@ fn reward_hacking(event: &Event, recent: &Recent) -> Vec<Reading> {
     measured([if rise > deviation { fall } else { 0.0 }])
 }
 
-/// Share of the round's episodes; a single one is no storm.
+/// Share of the round's episodes; a single one isn't a storm.
 fn rollback_storm(event: &Event, recent: &Recent) -> Vec<Reading> {
     if !matches!(event.payload, Payload::RoundFinished(_)) || recent.episodes == 0 {
         return Vec::new();
@@ -312,7 +312,7 @@ fn rollback_storm(event: &Event, recent: &Recent) -> Vec<Reading> {
     measured([f64::from(count) / f64::from(recent.episodes)])
 }
 
-/// 1 where a seed is refused, else 0. That it is too young is no refusal but a wait.
+/// 1 where a seed is refused, else 0. A seed that is too young waits, and isn't refused.
 fn stuck_seed(event: &Event, _: &Recent) -> Vec<Reading> {
     let (Payload::SeedGateEvaluated(gate), Some(slot)) = (&event.payload, event.slot) else {
         return Vec::new();

@@ -10,7 +10,7 @@ const SLOT: SlotId = SlotId { row: 0, col: 0 };
 #[derive(Clone, Default)]
 struct Course(Vec<Event>);
 
-/// Of a run in which nothing learns.
+/// The course of a run in which nothing learns.
 fn course() -> Course {
     Course::default()
 }
@@ -30,7 +30,7 @@ impl Course {
         rounds.count() as u32
     }
 
-    /// A step of an env that is well, but for what `change` does.
+    /// A step of a healthy env, except for the effect of `change`.
     fn step(self, change: impl FnOnce(&mut EnvStep)) -> Self {
         let number = self.0.len() as u32;
         let mut row = examples::env_step();
@@ -55,7 +55,7 @@ impl Course {
         self.and(Event::env(at, episode))
     }
 
-    /// A round that is well, but for what `change` does.
+    /// A healthy round, except for the effect of `change`.
     fn ends(self, change: impl FnOnce(&mut RoundFinished)) -> Self {
         let (number, mut round) = (self.round(), examples::round_finished());
         round.accuracy_mean = Num(40.0 + f64::from(number));
@@ -376,7 +376,7 @@ fn a_bank_that_has_read_the_record_continues_as_if_it_had_never_stopped() {
     for cut in 0..course.0.len() {
         let (before, after) = course.0.split_at(cut);
         let first = anomalies(&mut DetectorBank::new(&Detectors::default()), before);
-        // What is read again holds the anomalies as well.
+        // Events that are read again hold the anomalies too.
         let mut resumed = DetectorBank::new(&Detectors::default());
         anomalies(&mut resumed, &[before, &first].concat());
 
@@ -388,7 +388,7 @@ fn a_bank_that_has_read_the_record_continues_as_if_it_had_never_stopped() {
 }
 
 proptest::proptest! {
-    /// Against a plain count: one onset for each row of at least `window` hits, one end for each onset that is over.
+    /// Compares with a plain count: one onset for each row of at least `window` hits, one end for each onset that is over.
     #[test]
     fn every_row_of_hits_has_one_onset_and_one_end(window in 0u32..5, values in proptest::collection::vec(0u8..3, 0..60)) {
         let mut detectors = Detectors(Registry::new("detector"));

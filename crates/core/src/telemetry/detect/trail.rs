@@ -11,7 +11,7 @@ const UPDATES: usize = 3;
 /// The step rows of the last twenty steps and the last three updates.
 #[derive(Clone, Debug, Default)]
 pub struct EventTrail {
-    /// By step, the newest last.
+    /// Events by step, the newest last.
     steps: VecDeque<Vec<Arc<Event>>>,
     updates: VecDeque<Arc<Event>>,
 }

@@ -8,7 +8,7 @@ struct Optional {
     value: Option<Num>,
 }
 
-/// That a value is written so, and is itself again when it is read.
+/// Checks that a value is written so, and is read back unchanged.
 #[track_caller]
 fn assert_written<T: Serialize + for<'a> Deserialize<'a> + PartialEq + Debug>(value: T, expected: &str) {
     let text = serde_json::to_string(&value).unwrap();

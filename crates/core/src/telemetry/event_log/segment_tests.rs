@@ -104,7 +104,7 @@ fn a_closed_segment_that_is_missing_or_damaged_is_named() {
     assert!(is_told());
 }
 
-/// The place behind each event in turn.
+/// Cuts at the place after each event, one by one.
 #[test]
 fn a_record_that_is_cut_ends_there_and_the_rest_is_kept_aside() {
     for kept in 1..=3 {

@@ -151,7 +151,7 @@ fn a_file_that_is_deleted_replaced_or_cut_under_a_run_is_a_gap() {
         log.append(&events[1..]);
         log.settle(Duration::from_secs(60));
 
-        // What is written to a file that has no name isn't a record.
+        // Lines that go to a file without a name are lost to the record.
         log.append(&events[1..]);
         let gap = log.gap().expect("it is noticed, and stays so");
         assert!(gap.why.contains("deleted, replaced or cut"), "{gap}");

@@ -57,7 +57,7 @@ pub fn context() -> EnvContext {
     context_at(1, 2, 7)
 }
 
-/// With four envs a round.
+/// The context in a run with four envs a round.
 pub fn context_at(env: u32, round: u32, step: u32) -> EnvContext {
     EnvContext {
         env,

@@ -6,7 +6,7 @@ use crate::telemetry::{Earlier, EventReader, SinkError, WrittenRecord, examples}
 
 type Seen = Arc<Mutex<Vec<Arc<Event>>>>;
 
-/// A probe's treatment of events, beside remembering them.
+/// A probe's treatment of events, while it remembers them.
 #[derive(Clone, Copy)]
 enum Deed {
     Nothing,

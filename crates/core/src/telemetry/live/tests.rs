@@ -139,7 +139,7 @@ fn the_front_holds_what_none_beats_in_both_accuracy_and_size() {
         finish(2, 0, 70.0, 4.0),
         finish(3, 0, 65.0, 3.0),
         finish(0, 1, 80.0, 6.0),
-        // As good as another: the first stays.
+        // It equals another: the first stays.
         finish(1, 1, 80.0, 6.0),
         // Beat the first, which is as large, and the second, which is as accurate.
         finish(2, 1, 75.0, 3.0),

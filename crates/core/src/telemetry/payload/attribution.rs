@@ -30,7 +30,7 @@ pub struct CounterfactualMatrix {
     pub samples: u64,
 }
 
-/// As it is written: a row is mask, samples that were right, loss and both numbers of discordant samples.
+/// The written form: a row is mask, samples that were right, loss and both numbers of discordant samples.
 #[derive(Serialize, Deserialize)]
 struct Measured {
     seed_ids: Vec<String>,
@@ -102,7 +102,7 @@ impl CounterfactualMatrix {
         self.all_on() & !1_u64.checked_shl(player as u32).unwrap_or(0)
     }
 
-    /// For a file: its losses in short.
+    /// The same for a file, with short losses.
     pub fn short(&self) -> Self {
         let mut short = self.clone();
         for row in &mut short.rows {
@@ -138,9 +138,9 @@ pub struct ShapleyValue {
 /// Shapley values in points, parallel to `seed_ids`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shapley {
-    /// Of the players.
+    /// Ids of the players.
     pub seed_ids: Vec<String>,
-    /// Of the players.
+    /// Values of the players.
     pub values: Vec<ShapleyValue>,
 }
 

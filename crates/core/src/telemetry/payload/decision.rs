@@ -11,7 +11,7 @@ use crate::telemetry::encoding::{Num, by_name, by_name_if_any, by_names, is_defa
 /// The heads that matter to an operation; the others are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
-    /// Of a germination.
+    /// Blueprint of a germination.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blueprint: Option<String>,
     /// Curve and operator of a blend.
@@ -37,7 +37,7 @@ pub struct PolicyReadout {
     /// Probability of the chosen option, under mask and floor.
     #[serde(default, skip_serializing_if = "is_default")]
     pub p: BTreeMap<String, Num>,
-    /// Of the operations in [`Decision::allowed`]; left out where there is one.
+    /// Probabilities of the operations in [`Decision::allowed`]; left out where there is one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub op_probs: Vec<Num>,
     /// The critic's estimate of the return from here on, in units of reward.
@@ -69,7 +69,7 @@ pub struct Decision {
         serialize_with = "by_names"
     )]
     pub allowed: Vec<LifecycleOp>,
-    /// The controller's, in a few words; a learned policy has none but its readout.
+    /// The controller's reason, in a few words; a learned policy has none but its readout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Absent where nothing pays.

@@ -11,13 +11,13 @@ use crate::telemetry::encoding::{Num, by_name, is_default};
 pub struct EnvStep {
     /// Mean over the samples of finite batches.
     pub train_loss: Num,
-    /// Over all training samples.
+    /// Training accuracy over all training samples.
     pub train_accuracy: Num,
     /// Mean over the validation samples.
     pub val_loss: Num,
-    /// Over all validation samples.
+    /// Validation accuracy over all validation samples.
     pub val_accuracy: Num,
-    /// At the last sampled batch.
+    /// Gradient norm of the host at the last sampled batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_grad_norm: Option<Num>,
     /// Training batches whose loss was not finite; left out of `train_loss`.
@@ -31,24 +31,24 @@ pub struct EnvStep {
     pub loss_scale: Option<Num>,
     /// Host and occupied slots.
     pub params_total: u64,
-    /// Of committed seeds.
+    /// Parameters of committed seeds.
     #[serde(default, skip_serializing_if = "is_default")]
     pub params_committed: u64,
     /// Steps since the best validation accuracy of the episode.
     #[serde(default, skip_serializing_if = "is_default")]
     pub steps_since_best: u32,
-    /// In policy order.
+    /// The seeds in policy order.
     #[serde(default, skip_serializing_if = "is_default")]
     pub seeds: Vec<SeedRow>,
 }
 
-/// One occupied slot in an [`EnvStep`]: what no other event says of its seed. Which one it is, and since when, is in the
-/// events of its life; what it contributes in the [`CounterfactualMatrix`](super::CounterfactualMatrix).
+/// One occupied slot in an [`EnvStep`], with the data of its seed that no other event has. The events of its life say which
+/// seed it is, and since when. The [`CounterfactualMatrix`](super::CounterfactualMatrix) has its contribution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedRow {
-    /// Its slot.
+    /// The slot.
     pub slot: SlotId,
-    /// Its stage.
+    /// The stage.
     #[serde(with = "by_name")]
     pub stage: SeedStage,
     /// Amplitude, 0..1; left out where it is full.
@@ -57,10 +57,10 @@ pub struct SeedRow {
     /// Seed's over host's gradient, per parameter, smoothed; absent where it was not measured, and of committed seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_ratio: Option<Num>,
-    /// Its gradients vanish.
+    /// The seed's gradients vanish.
     #[serde(default, skip_serializing_if = "is_default")]
     pub vanishing: bool,
-    /// Its gradients explode.
+    /// The seed's gradients explode.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exploding: bool,
     /// Updates that were suppressed because the seed's gradient was not finite.
@@ -111,11 +111,11 @@ pub struct GrowthCounts {
 
 added_by_field!(GrowthCounts: germinated, committed, pruned);
 
-/// Why an episode ended.
+/// The reason why an episode ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// Its last step was played.
+    /// The last step was played.
     Horizon,
     /// The env was rolled back too often.
     GovernorLimit,
@@ -140,9 +140,9 @@ pub enum Outcome {
 /// The compute of an episode, in multiply-accumulates of host and seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpisodeCompute {
-    /// Of training batches: forward, and twice as much backward.
+    /// Work of training batches: forward, and twice as much backward.
     pub train_macs: u64,
-    /// Of validation batches under all configurations of the seeds.
+    /// Work of validation batches under all configurations of the seeds.
     pub val_macs: u64,
 }
 
@@ -158,26 +158,26 @@ impl EpisodeCompute {
 pub struct EpisodeFinished {
     /// Validation accuracy of the network as it is.
     pub final_accuracy: Num,
-    /// With the committed seeds alone.
+    /// Accuracy with the committed seeds alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_accuracy: Option<Num>,
-    /// Its validation loss.
+    /// Validation loss at the end.
     pub final_loss: Num,
     /// Best validation accuracy of the episode.
     pub best_accuracy: Num,
     /// The step that reached it.
     pub best_step: u32,
-    /// On the test split, which nothing was chosen by.
+    /// Accuracy on the test split, which nothing was chosen by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<Num>,
-    /// On the test part.
+    /// Loss on the test part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_loss: Option<Num>,
     /// Steps played.
     pub length: u32,
-    /// Why it ended.
+    /// The reason of the end.
     pub end: EndReason,
-    /// Of an env that failed.
+    /// The error of an env that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Whether it reached its aim.
@@ -185,7 +185,7 @@ pub struct EpisodeFinished {
     /// Absent where nothing pays.
     #[serde(flatten)]
     pub paid: Option<EpisodeRewards>,
-    /// Its compute.
+    /// The compute of the episode.
     #[serde(flatten)]
     pub compute: EpisodeCompute,
     /// Total / host; 1 = no growth.
@@ -196,7 +196,7 @@ pub struct EpisodeFinished {
     pub contributing: u32,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,
-    /// Its counts of growth.
+    /// Counts of growth.
     #[serde(flatten)]
     pub growth: GrowthCounts,
 }

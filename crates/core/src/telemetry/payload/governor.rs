@@ -33,7 +33,7 @@ pub enum AlarmVerdict {
 pub struct GovernorAlarm {
     /// The kind of the unhealthy loss.
     pub kind: AlarmKind,
-    /// Its consequence.
+    /// The consequence of the alarm.
     pub verdict: AlarmVerdict,
     /// The validation loss.
     pub loss: Num,
@@ -59,7 +59,7 @@ pub struct GovernorRollback {
 pub struct GovernorCounts {
     /// Steps whose loss was not healthy, those of panics among them.
     pub anomalies: u32,
-    /// Steps after which an env had to be rolled back, or would have been by a governor that is enabled.
+    /// Steps after which the governor rolled back an env, or would have if it were enabled.
     pub panics: u32,
 }
 

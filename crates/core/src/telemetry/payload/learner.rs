@@ -1,4 +1,4 @@
-//! Measures of one policy update and of the rollout behind it.
+//! Measures of one policy update and of its rollout.
 //!
 //! A quantity that is undefined is left out; one that was computed and isn't a number is written as `"nan"`. Rewards,
 //! returns and values are in units of scaled reward, shares lie in 0..1. Maps are keyed by head.
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::telemetry::encoding::Num;
 
-/// Why an update was not performed.
+/// The reason why an update was not performed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpdateSkip {
@@ -66,7 +66,7 @@ pub struct NonfiniteSource {
     /// Absent: it was about the whole update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minibatch: Option<u32>,
-    /// Which check found it.
+    /// The check that found it.
     pub gate: FinitenessGate,
     /// Names of the quantities that were not finite there.
     pub sources: Vec<String>,
@@ -81,7 +81,7 @@ pub struct RolloutData {
     pub steps_actor: u64,
     /// Share of the returns' variance that values explain.
     pub explained_variance: Num,
-    /// The same of the steps with a choice; absent if there are none.
+    /// Explained variance of the steps with a choice; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained_variance_free: Option<Num>,
     /// The returns vary too little for `explained_variance` to mean much.
@@ -90,12 +90,12 @@ pub struct RolloutData {
     pub return_mean: Num,
     /// Deviation.
     pub return_std: Num,
-    /// Where steps of other policies are learnt from, corrected by ratios.
+    /// Corrections by ratios, where the update learns from steps of other policies.
     #[serde(flatten)]
     pub off_policy: Option<OffPolicy>,
 }
 
-/// How far what is learnt from is from what the policy before the update would do.
+/// The distance between the data of an update and the policy before it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OffPolicy {
     /// Mean joint ratio of that policy to the one that acted; 1 where both are the same.
@@ -145,7 +145,7 @@ pub struct UpdateMeasures {
     /// Norm of the gradient before clipping, the largest of all steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grad_norm: Option<Num>,
-    /// By head: normalised entropy, 0..1, where an allowed op uses the head.
+    /// Normalised entropy by head, 0..1, where an allowed op uses the head.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub head_entropy_avail: BTreeMap<String, Num>,
 }
@@ -155,7 +155,7 @@ pub struct UpdateMeasures {
 pub struct LearnerUpdate {
     /// Steps were taken and kept.
     pub update_performed: bool,
-    /// Why not.
+    /// The reason why not.
     pub skip_reason: UpdateSkip,
     /// Performed so far, this one included.
     pub updates: u64,
@@ -181,7 +181,7 @@ pub struct LearnerUpdate {
     /// Measurements of its minibatches.
     #[serde(flatten)]
     pub measured: UpdateMeasures,
-    /// Its data.
+    /// The data of the update.
     #[serde(flatten)]
     pub data: Option<RolloutData>,
     /// Time from the finished rollout to the last number of the update.

@@ -72,12 +72,12 @@ const fn passes() -> bool {
 /// A gate with the values and thresholds it compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedGateEvaluated {
-    /// Which gate.
+    /// The gate.
     #[serde(with = "by_name")]
     pub gate: GateLevel,
     /// All checks passed.
     pub passed: bool,
-    /// In the order in which they are made.
+    /// The checks in the order in which they are made.
     pub checks: Vec<GateCheckRow>,
 }
 
@@ -112,7 +112,7 @@ pub struct SeedCommitted {
     /// Accuracy gained since blending began, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blending_delta: Option<Num>,
-    /// As last measured, points.
+    /// Contribution as last measured, points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution: Option<Num>,
 }
@@ -120,13 +120,13 @@ pub struct SeedCommitted {
 /// A seed was removed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedPruned {
-    /// Why.
+    /// The reason.
     #[serde(with = "by_name")]
     pub reason: PruneReason,
-    /// Who ordered it.
+    /// The side that ordered it.
     #[serde(with = "by_name")]
     pub initiator: Initiator,
-    /// Where it was when it was pruned.
+    /// The stage in which it was pruned.
     #[serde(with = "by_name")]
     pub stage: SeedStage,
     /// Steps since germination.

@@ -1,4 +1,4 @@
-//! Where the time of a round went.
+//! The parts of the time of a round.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ macro_rules! phases {
         }
 
         impl PhaseTimes {
-            /// From the time of each phase and that of none.
+            /// The times of a round from that of each phase and that of none.
             pub(in crate::telemetry) fn of(time: impl Fn(Phase) -> Num, other: Num) -> Self {
                 Self { $($name: time(Phase::$phase),)+ other }
             }

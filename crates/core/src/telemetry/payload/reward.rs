@@ -15,7 +15,7 @@ pub struct DecisionReward {
     /// Every term that is not zero.
     #[serde(default, skip_serializing_if = "is_default")]
     pub terms: BTreeMap<String, Num>,
-    /// Of the acted slot's seed, points; no part of the sum.
+    /// Contribution of the acted slot's seed, points; not a part of the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contribution: Option<Num>,
 }
@@ -25,7 +25,7 @@ pub struct DecisionReward {
 pub struct TermSummary {
     /// Steps in which it was not zero.
     pub n: u32,
-    /// Over the episode.
+    /// Sum over the episode.
     pub sum: Num,
     /// Sum of the magnitudes.
     pub abs: Num,
@@ -44,14 +44,14 @@ pub struct EpisodeRewards {
     pub return_discounted: Num,
     /// Mean of a step, in points, by one measure for all rewards.
     pub rent: Num,
-    /// By term.
+    /// Summaries by term.
     pub reward_terms: BTreeMap<String, TermSummary>,
 }
 
 /// Episode rewards over the envs of a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundRewards {
-    /// Over the envs.
+    /// Mean over the envs.
     pub reward_mean: Num,
     /// Population standard deviation.
     pub reward_std: Num,

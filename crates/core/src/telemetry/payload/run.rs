@@ -35,7 +35,7 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// As in JSON.
+    /// The name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -62,7 +62,7 @@ pub enum TaskKind {
 /// Name, split sizes and content hash of the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DatasetInfo {
-    /// Its name.
+    /// Name of the data set.
     pub name: String,
     /// Training samples.
     pub train_n: u64,
@@ -70,9 +70,9 @@ pub struct DatasetInfo {
     pub val_n: u64,
     /// Test samples.
     pub test_n: u64,
-    /// Of the content.
+    /// Hash of the content.
     pub hash: String,
-    /// Where the training part lies while the run trains: device, host or stream.
+    /// The place of the training part while the run trains: device, host or stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residency: Option<String>,
     /// The reason for it.
@@ -105,7 +105,7 @@ pub struct RunStarted {
     pub n_rounds: u32,
     /// Steps of an episode.
     pub max_steps: u32,
-    /// In policy order.
+    /// The slots in policy order.
     pub slots: Vec<SlotId>,
     /// Trainable parameters of the host.
     pub host_params: u64,
@@ -116,10 +116,10 @@ pub struct RunStarted {
     pub seed: BigInteger,
     /// Devices that envs are spread over.
     pub env_devices: Vec<String>,
-    /// In which lower precision than f32 hosts train.
+    /// The precision lower than f32 in which hosts train.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp_dtype: Option<String>,
-    /// Of f32 products.
+    /// Precision of f32 products.
     pub matmul_precision: String,
     /// Only deterministic kernels are used.
     pub deterministic: bool,
@@ -138,7 +138,7 @@ pub struct RunStarted {
 /// The last event of every run, failed ones included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunFinished {
-    /// How it ended.
+    /// The state in which it ended.
     pub status: RunState,
     /// Rounds played to their end.
     pub rounds_done: u32,
@@ -148,7 +148,7 @@ pub struct RunFinished {
     pub updates: u64,
     /// Duration in seconds.
     pub wall_s: Num,
-    /// Of all envs.
+    /// Rollbacks of all envs.
     pub rollbacks: u64,
     /// Step rows that slow sinks have missed.
     pub dropped_events: u64,
@@ -158,16 +158,16 @@ pub struct RunFinished {
     /// The record up to this event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<EventsMark>,
-    /// Of a failed run.
+    /// The error of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Why a checkpoint was written.
+/// The reason why a checkpoint was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckpointReason {
-    /// Its turn, or the beginning of the run.
+    /// The interval was over, or the run began.
     Periodic,
     /// The rolling accuracy has never been better.
     Best,
@@ -175,7 +175,7 @@ pub enum CheckpointReason {
     Exit,
     /// The run was asked to stop.
     Signal,
-    /// An anomaly asked for it.
+    /// An anomaly required it.
     Anomaly,
     /// The run failed: the last state that is sound.
     Emergency,
@@ -191,9 +191,9 @@ pub struct CheckpointSaved {
     /// Steps of this round that have been played; absent between rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// Why.
+    /// The reason.
     pub reason: CheckpointReason,
-    /// On disk.
+    /// Size on disk.
     pub size_bytes: u64,
 }
 
@@ -212,9 +212,9 @@ pub struct CheckpointLoaded {
 /// The best host again, with the same data and number of steps, that never grew.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BaselineMeasured {
-    /// After the last step, in percent.
+    /// Accuracy after the last step, in percent.
     pub val_accuracy: Num,
-    /// On the test part, percent.
+    /// Accuracy on the test part, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<Num>,
     /// Validation accuracies after the last step, percent, of this and up to seven other hosts of its round, by env; of this
@@ -254,22 +254,22 @@ pub enum UserValue {
 /// A plugin's event; `name` is `"plugin.thing"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserEvent {
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// By name.
+    /// Values by name.
     pub fields: BTreeMap<String, UserValue>,
 }
 
-/// How a round in float16 went, in env order.
+/// The scales of the loss in a round in float16, in env order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossScales {
     /// Updates of the host that were suppressed because its gradient was not finite.
     pub skipped: Vec<u64>,
-    /// After the env's last step.
+    /// Scale after the env's last step.
     pub scale: Vec<Num>,
 }
 
-/// Batches whose arithmetic failed as it was first done, and was done in a slower and safer way.
+/// Batches whose arithmetic failed at first, and was repeated in a slower and safer way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fallbacks {
     /// Computed by libtorch's operators, because the engine's own kernels failed; of validation batches by chunk, of updates by minibatch.
@@ -300,10 +300,10 @@ pub struct PerfRound {
     pub samples_per_s: Num,
     /// Training samples of all envs.
     pub samples: u64,
-    /// Where the time went.
+    /// The parts of the time.
     pub phases_ms: PhaseTimes,
-    /// Time that the threads of all envs spent on bringing training batches to where they are trained on, waiting for them
-    /// included: gathering on a CPU; on CUDA to queue that, as copies are not waited for. Recordings and earlier rollouts count as well.
+    /// Time that the threads of all envs spent on bringing training batches to where they are trained on, with the waits for
+    /// them: gathering on a CPU; on CUDA to queue that, as copies are not waited for. Recordings and earlier rollouts count too.
     pub copy_ms: Num,
     /// Memory of the machine that the process uses at the end of the round; absent where the system does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -327,12 +327,12 @@ pub struct RoundFinished {
     pub accuracy_best: Num,
     /// Episodes that ended because their env failed; means and deviations leave them out.
     pub episodes_failed: u32,
-    /// In env order; of a failed env what it had reached, not a number if nothing was measured.
+    /// Accuracies in env order. A failed env has what it had reached, NaN if nothing was measured.
     pub accuracy_env: Vec<Num>,
     /// Mean of the last ten rounds; absent in round 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_accuracy: Option<Num>,
-    /// exp of the mean final validation loss over envs that did not fail; absent but for language models.
+    /// exp of the mean final validation loss over envs that did not fail; only for language models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub perplexity: Option<Num>,
     /// Absent where nothing pays.
@@ -347,7 +347,7 @@ pub struct RoundFinished {
     /// Absent where losses are not scaled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp: Option<LossScales>,
-    /// Summed over the envs; absent without any.
+    /// Sums over the envs; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallbacks: Option<Fallbacks>,
     /// Measurements of plugins, by the names of their metrics.

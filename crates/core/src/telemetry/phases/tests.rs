@@ -13,7 +13,7 @@ fn clock(phase: impl Into<Option<Phase>>) -> PhaseClock {
     clock
 }
 
-/// Of all fields.
+/// Sum of all fields.
 fn sum(times: &PhaseTimes) -> f64 {
     times.named().iter().map(|(_, time)| time.0).sum()
 }

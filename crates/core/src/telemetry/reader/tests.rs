@@ -21,7 +21,7 @@ fn unknown_fields_and_a_torn_last_line_are_passed_over() {
     assert_eq!(read(&text).unwrap().len(), 2);
 }
 
-/// Messages count rounds from 1, so that the last number of all is no round.
+/// Messages count rounds from 1, so that the last number of all can't be a round.
 #[test]
 fn what_is_wrong_is_named_with_its_line() {
     let textless = NOTE.replace("\"text\":\"hi\",", "");

@@ -37,6 +37,6 @@ fn a_plateau_lasts_until_a_rise_by_more_than_the_least_one() {
         plateau.length()
     });
 
-    // 50.5 lies half a point above the first value, 50.6 more than that; 50.7 is no rise over 50.6.
+    // 50.5 lies half a point above the first value, 50.6 more than that; 50.7 isn't a rise over 50.6.
     assert_eq!(lengths, [0, 1, 2, 0, 1, 2]);
 }

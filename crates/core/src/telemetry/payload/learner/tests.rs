@@ -6,7 +6,7 @@ fn what_is_undefined_has_no_key_and_what_is_no_number_has_one() {
     let mut update = examples::learner_update();
     update.measured.approx_kl = None;
     update.measured.loss_value = Some(Num(f64::NAN));
-    // Without a usable rollout.
+    // The rollout was unusable.
     (update.update_performed, update.skip_reason, update.data) = (false, UpdateSkip::Empty, None);
 
     let written = serde_json::to_value(&update).unwrap();
