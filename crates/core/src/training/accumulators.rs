@@ -1,6 +1,6 @@
 //! The sums of an env's step on its device: allocated once, zeroed in place, written in place, read once.
 //!
-//! Training costs two operations a batch: predictions and mean losses are put aside in kept buffers, and one reduction
+//! Training costs two operations a batch: kept buffers take predictions and mean losses, and one reduction
 //! at the end of the training part turns them into the pack's columns. Validation adds per batch.
 //!
 //! Loss and correctness: per sample `ℓ = logsumexp(z) − z_y` in f32 for any type of logits; a sample is correct when the first
@@ -265,7 +265,7 @@ fn train_loss(logits: &Tensor, targets: &Tensor, label_smoothing: f64) -> Result
 }
 
 /// Loss (f32) and correctness (bool) of each row, both `[K, b]`, for `logits [K·b, C]` of K configurations on the same
-/// `targets i64 [b]`; rows `k·b..(k+1)·b` belong to configuration k. Of texts, `[K·b, T, C]` on `[b, T]`, each token is a
+/// `targets i64 [b]`; rows `k·b..(k+1)·b` belong to configuration k. For texts, `[K·b, T, C]` on `[b, T]`, each token is a
 /// row.
 ///
 /// # Errors

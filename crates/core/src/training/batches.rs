@@ -67,8 +67,8 @@ type FedEnv = (
     (&'static mut EnvFeed, &'static mut EnvAccumulators),
 );
 
-/// Order and augmentation of the whole step, one upload per env; batches that aren't on the device are asked for; sums back to
-/// zero. From here to `StepSync` nothing may wait for a device.
+/// Draws order and augmentation of the whole step, with one upload per env, requests the batches that aren't on the device, and
+/// zeroes the sums. From here to `StepSync` nothing may wait for a device.
 pub fn fetch_batches(
     mut envs: Query<FedEnv>,
     clock: Res<RunClock>,
@@ -91,7 +91,7 @@ pub fn fetch_batches(
     })
 }
 
-/// Who is outside in the loop. Every env does the same in the same order, so no number depends on it.
+/// The outer loop. Every env does the same in the same order, so no number depends on it.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchOrder {
     /// An env plays all its batches in one go: workers need not meet after each. Chosen where all devices are CPUs.
@@ -100,13 +100,13 @@ pub enum BatchOrder {
     BatchByBatch,
 }
 
-/// How envs play the batches of a step.
+/// The way in which envs play the batches of a step.
 #[derive(SystemParam)]
 pub struct BatchLoop<'w> {
     /// Plays a part of the batches in all envs.
     pub pool: Res<'w, EnvPool>,
     devices: Res<'w, Devices>,
-    /// Where an application has chosen it.
+    /// The order, where an application has chosen it.
     order: Option<Res<'w, BatchOrder>>,
 }
 

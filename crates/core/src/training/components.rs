@@ -26,9 +26,9 @@ pub struct EnvAccumulators(pub SyncCell<Accumulators>);
 /// Norm and finiteness of each group's gradient, kept and overwritten: the host's, then one per slot.
 #[derive(Component)]
 pub struct GroupNorms {
-    /// Of the host.
+    /// Norm of the host.
     pub host: SyncCell<GroupNorm>,
-    /// In slot order.
+    /// Norms of the seeds, in slot order.
     pub seeds: SmallVec<[SyncCell<GroupNorm>; 4]>,
 }
 
@@ -48,7 +48,7 @@ impl GroupNorms {
 pub struct EnvLossScaler(pub SyncCell<Option<LossScaler>>);
 
 impl EnvLossScaler {
-    /// As new, in place and in the guard of the env's stream.
+    /// Makes the scaler as new, in place and in the guard of the env's stream.
     ///
     /// # Errors
     /// libtorch's.
@@ -65,26 +65,26 @@ pub struct StepResult(pub Option<StepNumbers>);
 #[derive(QueryData)]
 #[query_data(mutable)]
 pub struct TrainingEnv {
-    /// Its index.
+    /// Id of the env.
     pub id: &'static EnvId,
-    /// Its device and how it computes there.
+    /// The env's device and its kernels.
     pub backend: &'static EnvBackend,
     pub(super) feed: &'static mut EnvFeed,
     /// The network.
     pub host: &'static mut HostModel,
-    /// Of the host's parameters.
+    /// Optimizer of the host's parameters.
     pub optimizer: &'static mut HostOptimizer,
-    /// Seeds, which validation evaluates as well.
+    /// The seeds, which validation evaluates too.
     pub slots: &'static mut SeedSlots,
-    /// Of the seeds' parameters.
+    /// Optimizers of the seeds' parameters.
     pub seed_optimizers: &'static mut SeedOptimizers,
     /// The step's sums, in training and validation.
     pub sums: &'static mut EnvAccumulators,
     pub(super) norms: &'static mut GroupNorms,
     pub(super) scaler: &'static mut EnvLossScaler,
     pub(super) graphs: &'static mut EnvGraphs,
-    /// Of its last step.
+    /// Metrics of its last step.
     pub(super) train: &'static TrainMetrics,
-    /// Of its episode.
+    /// Counts of its episode.
     pub stats: &'static mut EpisodeStats,
 }

@@ -1,6 +1,6 @@
-//! Training batches of an env that are recorded as CUDA graphs and replayed: one launch in place of some hundred.
+//! Training batches of an env that are recorded as CUDA graphs and replayed: one launch instead of some hundred.
 //!
-//! A recording holds as long as the same kernels run on the same memory, which is what a [`TrainingTopology`] tells; with another one
+//! A recording holds as long as the same kernels run on the same memory. A [`TrainingTopology`] describes both. With another one
 //! all recordings of the env are dropped. What differs between batches of one topology lies in tensors that stay: samples and
 //! targets, learning rates, amplitudes, the scale of the loss.
 
@@ -19,12 +19,12 @@ use crate::scenario::OnCommit;
 use crate::seed::{Isolation, trains};
 use crate::torch::{Graph, TorchError};
 
-/// Batches of a kind that are played as usual before one is recorded: meanwhile libraries choose their kernels and workspaces.
+/// Batches of a kind that are played as usual before one is recorded, while libraries choose their kernels and workspaces.
 const WARM_UP: u32 = 2;
 
 /// A recording of a batch's launches.
 pub(crate) trait Recording: Sized {
-    /// Records `batch`, which computes nothing meanwhile. Memory is shared with an earlier recording, as no two are replayed at once.
+    /// Records `batch`, which computes nothing yet. Memory is shared with an earlier recording, as no two are replayed at once.
     fn record(earlier: Option<&Self>, batch: &mut dyn FnMut() -> Result<(), Failure>) -> Result<Self, Failure>;
 
     /// Launches it.
@@ -53,7 +53,7 @@ pub(super) struct TrainingTopology {
 struct SlotTopology {
     revision: u64,
     stage: Option<SeedStage>,
-    /// Its amplitude left out.
+    /// The kind of graft, without its amplitude.
     kind: Option<GraftKind>,
     trains: bool,
 }
@@ -90,22 +90,22 @@ impl TrainingTopology {
 /// Progress of batches of one kind towards a recording.
 #[derive(Debug)]
 enum Seen<R> {
-    /// As usual, this often.
+    /// Played as usual, this often.
     Played(u32),
     Recorded(R),
     /// Recording failed, for this reason.
     Refused(String),
 }
 
-/// The recordings of batches of two kinds; `K` tells what they depend on.
+/// The recordings of batches of two kinds; `K` describes the conditions that they depend on.
 #[derive(Debug)]
 pub(crate) struct Graphs<K, R> {
     topology: Option<K>,
-    /// Of an env: without statistics of the gradients, and with them.
+    /// Recordings of an env: without statistics of the gradients, and with them.
     kinds: [Seen<R>; 2],
-    /// One of the last topology, whose memory the first of the next takes over: else it would be freed when the device has no more.
+    /// A recording of the last topology. The first of the next one takes over its memory, which would else be freed too late.
     retired: Option<R>,
-    /// Where recorded batches find their targets.
+    /// The targets of recorded batches.
     targets: Option<Tensor>,
 }
 
@@ -131,7 +131,7 @@ impl<K, R> Default for Graphs<K, R> {
 }
 
 impl<K: PartialEq, R: Recording> Graphs<K, R> {
-    /// The samples where every batch has them; they lie there already but for the targets.
+    /// The samples in the place where every batch has them. All except the targets are there already.
     pub fn in_place(&mut self, samples: &Batch) -> Result<Batch, TorchError> {
         let targets = match &mut self.targets {
             Some(targets) => targets,

@@ -1,6 +1,6 @@
 //! Code of applications, faults and observers inside a batch: functions that every env calls at a point of each.
 //!
-//! A hook runs on the worker of its env, in the guard of the env's stream, and sees that env alone; in which order envs come by is not
+//! A hook runs on the worker of its env, in the guard of the env's stream, and sees that env alone. The order of the envs is not
 //! defined.
 
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::env::{Experiment, in_batch};
 use crate::health::Failure;
 use crate::telemetry::{Event, Payload};
 
-/// Where in a batch a hook is called.
+/// The point in a batch at which a hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchPoint {
     /// The samples of a training batch are on the env's device.
@@ -55,7 +55,7 @@ impl HookedBatch<'_, '_, '_> {
     }
 }
 
-/// Its error stops the env, or the run, as any in the batches of an env does.
+/// A hook. Its error stops the env, or the run, like any error in the batches of an env.
 type Hook = Box<dyn Fn(&mut HookedBatch) -> Result<(), Failure> + Send + Sync>;
 
 /// All hooks, in the order in which they were added.
@@ -80,10 +80,10 @@ impl BatchHooks {
         self.hooks.insert(0, (point, Box::new(hook)));
     }
 
-    /// Calls those of `point`, if there are any, in a batch that is the nth of its kind.
+    /// Calls the hooks of `point`, if there are any, in a batch that is the nth of its kind.
     ///
     /// # Errors
-    /// That of the first hook that fails; it knows its batch.
+    /// The error of the first hook that fails; it knows its batch.
     pub fn call<'a, 'w, 's>(
         &'a self,
         point: BatchPoint,

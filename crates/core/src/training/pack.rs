@@ -58,12 +58,12 @@ impl PackLayout {
         self.config_block(1)
     }
 
-    /// Samples that the main configuration gets right as well, per configuration.
+    /// Samples that the main configuration gets right too, per configuration.
     pub const fn val_both_correct(&self) -> Range<usize> {
         self.config_block(2)
     }
 
-    /// Where the sums over validation are written.
+    /// Columns of the sums over validation.
     pub const fn validation(&self) -> ValidationColumns {
         ValidationColumns {
             losses: self.val_loss_sum().start,
@@ -73,12 +73,12 @@ impl PackLayout {
         }
     }
 
-    /// Where the host's gradients and suppressed updates are written.
+    /// Columns of the host's gradients and suppressed updates.
     pub const fn host_group(&self) -> GroupColumns {
         self.group(0, None)
     }
 
-    /// Where those of a slot's seed are written.
+    /// Columns of the gradients and suppressed updates of a slot's seed.
     pub const fn slot_group(&self, slot: usize) -> GroupColumns {
         self.group(1 + slot, Some(self.slot_streak(slot)))
     }
@@ -109,7 +109,7 @@ impl PackLayout {
     /// evaluated in the blocks of configurations, `main` which of them is the validation result.
     ///
     /// # Panics
-    /// If `pack` has another length than the layout, or a place or `main` does not exist.
+    /// A `pack` of another length than the layout, or a place or `main` that does not exist.
     pub fn unpack(&self, pack: &[f64], places: &[usize], main: usize) -> StepNumbers {
         assert_eq!(pack.len(), self.columns(), "the pack belongs to another layout");
         assert!(places.iter().all(|&place| place < self.configs));
@@ -163,7 +163,7 @@ impl PackLayout {
 /// An env's step in numbers. Losses in nats, summed over samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepNumbers {
-    /// Over training batches with a finite loss.
+    /// Sum of the loss over training batches with a finite loss.
     pub loss_sum: f64,
     /// Training samples that were classified correctly, over all batches.
     pub correct: u64,
@@ -173,13 +173,13 @@ pub struct StepNumbers {
     pub nonfinite_batches: u64,
     /// Non-finite parameters found by the last snapshot capture.
     pub param_nonfinite: u64,
-    /// At the end of the training batches; `None` where nothing scales the loss.
+    /// Scale of the loss at the end of the training batches; `None` where nothing scales the loss.
     pub loss_scale: Option<f64>,
-    /// In the order of the plan.
+    /// Results of the configurations, in the order of the plan.
     pub configs: Vec<ConfigNumbers>,
-    /// Of the host.
+    /// Numbers of the host.
     pub host: GroupNumbers,
-    /// In policy order.
+    /// Numbers of the slots, in policy order.
     pub slots: Vec<SlotNumbers>,
 }
 
@@ -193,7 +193,7 @@ impl StepNumbers {
 /// One counterfactual configuration over the step's validation samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConfigNumbers {
-    /// Not masked: the main configuration's NaN must reach the governor.
+    /// The sum isn't masked: the main configuration's NaN must reach the governor.
     pub loss_sum: f64,
     /// Samples that were classified correctly.
     pub correct: u64,
@@ -218,7 +218,7 @@ impl ConfigNumbers {
 /// One group's gradients at the last statistics batch, and its suppressed updates of the step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GroupNumbers {
-    /// Over the group's tensors.
+    /// Sums over the group's tensors.
     pub gradients: GradientSums,
     /// Updates that were suppressed because the gradient was not finite.
     pub skipped_updates: u64,

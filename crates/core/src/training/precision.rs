@@ -1,4 +1,4 @@
-//! In which precision hosts train: decided once, announced if it is not what was asked for; and the scale of each env's
+//! The precision in which hosts train, decided once and announced if it isn't the requested one; and the scale of each env's
 //! loss where that is float16.
 
 use bevy_ecs::prelude::*;
@@ -49,7 +49,7 @@ impl TrainingPrecision {
     }
 }
 
-/// All envs train alike: one that is not on CUDA is enough for `auto` to mean f32.
+/// Chooses one precision for all envs: one that is not on CUDA is enough for `auto` to mean f32.
 pub fn choose_precision(mut commands: Commands, experiment: Res<Experiment>) {
     let amp = experiment.scenario.training.amp;
     let devices = &experiment.scenario.run.devices;
@@ -69,7 +69,7 @@ pub fn reset_loss_scales(
     })
 }
 
-/// For a checkpoint inside the round.
+/// Saves the scales of the loss for a checkpoint inside the round.
 pub fn save_loss_scales(
     mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvLossScaler)>,
     mut round: ResMut<UnfinishedRound>,

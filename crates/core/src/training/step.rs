@@ -41,16 +41,16 @@ pub struct TrainingRules<'w> {
 }
 
 impl TrainingRules<'_> {
-    /// Batch `batch` of the step: gathered on the env's device, through the network and back, and learnt from. Returns how
-    /// long this thread took to get it there.
+    /// Plays batch `batch` of the step: gathered on the env's device, through the network and back, and learnt from. Returns the
+    /// time in which this thread brought it there.
     ///
     /// # Errors
-    /// That of the first part that fails; it knows its batch.
+    /// The error of the first part that fails; it knows its batch.
     pub fn train_on(&self, env: &mut TrainingEnvItem, stream: &Stream, batch: usize) -> Result<Duration, Failure> {
         let (mut samples, copied) = fetch_batch(&mut env.feed, batch)?;
         let backend = env.backend.0;
         if self.experiment.scenario.run.cuda_graphs && !backend.uses_own_kernels() {
-            // Seeds read them there from now on, in a batch that is not recorded as well.
+            // From now on seeds read the amplitudes there, even in a batch that is not recorded.
             env.slots
                 .place_amplitudes(self.experiment.isolation(), backend.device)?;
         }
@@ -70,7 +70,7 @@ impl TrainingRules<'_> {
         Ok(copied)
     }
 
-    /// Whether nothing but the env's own tensors tells a batch from the next.
+    /// Whether batches differ in the env's own tensors alone.
     fn may_be_recorded(&self, env: &mut TrainingEnvItem) -> bool {
         let scenario = &self.experiment.scenario;
         scenario.run.cuda_graphs
@@ -84,7 +84,7 @@ impl TrainingRules<'_> {
             && env.optimizer.0.get().implementation() != Implementation::Plain
     }
 
-    /// The batch by its recording; as usual, but with results put aside first, where there is none yet or can be none.
+    /// Plays the batch by its recording. Without one, or if there can be none, it plays as usual and puts the results aside first.
     fn play_recorded(
         &self,
         env: &mut TrainingEnvItem,
@@ -122,7 +122,7 @@ impl TrainingRules<'_> {
         self.precision.at_first(env.backend.0.device, nonfinite_batches)
     }
 
-    /// Through the network and back; gradients of the whole batch are left in the parameters.
+    /// Runs through the network and back; gradients of the whole batch are left in the parameters.
     fn forward_backward(&self, env: &mut TrainingEnvItem, (batch, samples): (usize, &Batch)) -> Result<(), Failure> {
         let backend = env.backend.0;
         let precision = self.first_precision(env);
@@ -210,7 +210,7 @@ impl TrainingRules<'_> {
             let mut objective = sums
                 .train_loss((batch, first_row), &logits, &y, self.experiment.task.label_smoothing)
                 .map_err(TorchError::from)?;
-            // Only where reading it waits for no device. Gradients that overflow are handled by the loss scaler.
+            // Checks this where reading it waits for no device. The loss scaler handles gradients that overflow.
             if precision.is_some() && peek(&objective)?.is_some_and(|loss| !loss.is_finite()) {
                 return Ok(true);
             }
@@ -225,7 +225,7 @@ impl TrainingRules<'_> {
             if objective.requires_grad() {
                 backward(&objective, backend)?;
             }
-            // As its update is suppressed, so are the statistics that a batch without numbers would leave behind.
+            // The update of a batch without finite numbers is suppressed, and so are the statistics that it would leave.
             statistics.map_or(Ok(()), FiniteGuard::restore_unless_finite)?;
             first_row += rows;
         }
@@ -265,7 +265,7 @@ impl TrainingRules<'_> {
             optimizer.update(found, &update(is_measured, layout.slot_group(index)))?;
             note_updates(stream, optimizer);
             if is_frozen && scaler.is_some() {
-                // Only seeds tell whether the scale of the loss is too large.
+                // Only seeds show whether the scale of the loss is too large.
                 let found = found.bad.shallow_clone();
                 let _ = env
                     .norms
@@ -321,7 +321,7 @@ fn unscale(scaler: Option<&LossScaler>, optimizer: &Optimizer, found: &GroupNorm
     scaler.map_or(Ok(()), |scaler| scaler.unscale(optimizer.params(), &found.bad))
 }
 
-/// For the trace: the parameters that an optimizer has just updated.
+/// Notes for the trace the parameters that an optimizer has just updated.
 fn note_updates(stream: &Stream, optimizer: &Optimizer) {
     for param in optimizer.params() {
         stream.note_write(param);

@@ -90,7 +90,7 @@ fn a_new_step_starts_from_zero_in_the_same_storage() {
 
     assert_eq!(read(&sums, 1).host.gradients.sum_squares, 0.0);
     assert_eq!(sums.pack().data_ptr(), storage);
-    // Without any batch there is no training loss to speak of.
+    // Without any batch there is no training loss.
     assert!(read(&sums, 1).train_loss().is_nan());
 }
 

@@ -1,4 +1,4 @@
-//! A recorder stands in for the device: it repeats what was done while it recorded, and not what is right by then.
+//! A recorder takes the place of the device: it repeats the work that it recorded, whether or not that is still right.
 
 use std::cell::{Cell, RefCell};
 
@@ -51,7 +51,7 @@ fn topology(revision: u64) -> TrainingTopology {
     }
 }
 
-/// How often each batch was refused, and what was done, of `batches`; `fails`: nothing can be recorded.
+/// Returns how often each of `batches` was refused, and the work done; with `fails` nothing can be recorded.
 fn played(batches: &[Work], fails: bool) -> (Vec<bool>, Vec<Work>) {
     DONE.take();
     RECORDED.set(0);
