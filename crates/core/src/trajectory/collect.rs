@@ -19,7 +19,7 @@ use crate::schedule::{Act, AddWork, StepEnd, Work};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::EndReason;
 
-/// Collects trajectories, for who records or learns from them; those add it.
+/// Collects trajectories. The plugins that record or learn from them add it.
 pub struct CollectorPlugin;
 
 impl CollectorPlugin {

@@ -19,7 +19,7 @@ pub const CHARGED: u8 = 2;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(i64)]
 pub enum SegmentFinish {
-    /// Not over yet: never written.
+    /// Still open: never written.
     #[default]
     Open = 0,
     /// The env was rolled back: nothing follows.
@@ -94,7 +94,7 @@ macro_rules! columns {
                 serialize(views, None::<HashMap<String, String>>)
             }
 
-            /// The segments of a file of tensors; else the tensor that is not as it should be, and why.
+            /// The segments of a file of tensors; else the tensor that is not as it should be, and the reason.
             pub(crate) fn decode(file: &SafeTensors, sizes: Sizes) -> Result<Vec<Self>, (&'static str, String)> {
                 let offsets: Vec<usize> = column::<i64>(file, OFFSETS, None)?.into_iter().map(|offset| offset as usize).collect();
                 let is_rising = offsets.first() == Some(&0) && offsets.windows(2).all(|pair| pair[0] < pair[1]);
@@ -119,13 +119,13 @@ macro_rules! columns {
 }
 
 columns! {
-    /// From 0.
+    /// Round, from 0.
     round: i64, Segment, |_| 1;
     /// Index in the run.
     env: i64, Segment, |_| 1;
     /// Updates seen by the policy that acted.
     policy_version: i64, Segment, |_| 1;
-    /// After the last step: 1 nothing, as the env was rolled back; 2 the episode was over; 3 not known, as the env failed.
+    /// State after the last step: 1 nothing, as the env was rolled back; 2 the episode was over; 3 not known, as the env failed.
     finish: i64, Segment, |_| 1;
     /// Observation after the last step; NaN where nothing follows, or it is not known.
     final_observation: f32, Segment, |sizes: Sizes| sizes.observation;
@@ -133,21 +133,21 @@ columns! {
     final_blueprints: i32, Segment, |sizes: Sizes| sizes.slots;
     /// Step of the episode, from 1.
     step: i32, Step, |_| 1;
-    /// As measured, before any normaliser.
+    /// Observation as measured, before any normaliser.
     observation: f32, Step, |sizes: Sizes| sizes.observation;
-    /// Of each slot, by index; -1 where it is empty.
+    /// Blueprints of each slot, by index; -1 where it is empty.
     blueprints: i32, Step, |sizes: Sizes| sizes.slots;
     /// Chosen members, by head.
     actions: i32, Step, |_| HEADS;
     /// Executed operation.
     effective_op: i32, Step, |_| 1;
-    /// Of the behaviour, by head; NaN where it is not known, 0 where the head did not matter.
+    /// Log-probabilities of the behaviour, by head; NaN where unknown, 0 where the head did not matter.
     log_probs: f32, Step, |_| HEADS;
     /// Members that could have been chosen: op by slot, blueprint by slot, then the other heads.
     masks: u8, Step, |sizes: Sizes| sizes.masks;
     /// 1 one action alone was possible; 2 the reward is what a rollback charged.
     flags: u8, Step, |_| 1;
-    /// As paid.
+    /// Reward as paid.
     reward: f64, Step, |_| 1;
     /// Parts of the reward: [`PARTS`].
     parts: f64, Step, |_| PARTS.len();
@@ -232,7 +232,7 @@ impl Rows {
         }
     }
 
-    /// Those of the segment with that index.
+    /// Rows of the segment with that index.
     fn range(self, offsets: &[usize], index: usize) -> Range<usize> {
         match self {
             Self::Segment => index..index + 1,

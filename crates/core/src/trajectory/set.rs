@@ -1,7 +1,7 @@
 //! A set of trajectories: a folder `NAME.traj` with shards of whole segments and a manifest that names them.
 //!
-//! A shard is written whole under its name before the manifest names it, so that a killed writer leaves a readable set; files
-//! that the manifest does not name are none of it.
+//! A shard is written whole under its name before the manifest names it, so that a killed writer leaves a readable set. Files
+//! that the manifest does not name aren't part of it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ use crate::reward::PARTS;
 use crate::storage;
 use crate::telemetry::BigInteger;
 
-/// In the folder of a run that records them.
+/// The set in the folder of a run that records one.
 pub const FOLDER: &str = "episodes.traj";
-/// In the folder of a set.
+/// The manifest in the folder of a set.
 pub const MANIFEST_FILE: &str = "manifest.json";
 /// Version of the format.
 const FORMAT: u32 = 1;
@@ -27,15 +27,15 @@ const FORMAT: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shard {
-    /// Its name.
+    /// Name of the shard.
     pub file: String,
     /// Round of all of its segments, from 0.
     pub round: u32,
-    /// In it.
+    /// Segments in it.
     pub segments: usize,
-    /// Of all segments.
+    /// Steps of all segments.
     pub steps: usize,
-    /// Of the file, in lower-case hexadecimal.
+    /// SHA-256 of the file, in lower-case hexadecimal.
     pub sha256: String,
 }
 
@@ -55,17 +55,17 @@ pub struct Manifest {
     pub task: String,
     /// The host, as a scenario writes it.
     pub host: String,
-    /// Who decided.
+    /// The controller that decided.
     pub controller: String,
-    /// Of the run.
+    /// Seed of the run.
     pub seed: BigInteger,
     /// Steps of an episode.
     pub max_steps: u32,
-    /// Of the rewards.
+    /// Discount of the rewards.
     pub gamma: f64,
     /// The reward, as a scenario writes it.
     pub reward: String,
-    /// Price that the rent charges for as many parameters as the host has, percentage points; `None` of other rents.
+    /// Price that the rent charges for as many parameters as the host has, percentage points; `None` for other rents.
     pub price: Option<f64>,
     /// Names of the elements of an observation.
     pub observation: Vec<String>,
@@ -81,7 +81,7 @@ pub struct Manifest {
     pub masks: usize,
     /// Columns of `parts`.
     pub parts: Vec<String>,
-    /// In order of their rounds.
+    /// The shards, in order of their rounds.
     pub shards: Vec<Shard>,
 }
 
@@ -120,7 +120,7 @@ impl Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("of `{field}` it has {found}, expected {expected}")]
 pub struct Misfit {
-    /// Of the manifest.
+    /// Field of the manifest.
     pub field: &'static str,
     /// The first name that differs.
     pub found: String,
@@ -147,7 +147,7 @@ impl Misfit {
     }
 }
 
-/// Why trajectories cannot be read.
+/// The reason why trajectories cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TrajectoryError {
@@ -177,15 +177,15 @@ pub enum TrajectoryError {
 #[derive(Clone, Debug)]
 pub struct TrajectorySet {
     folder: PathBuf,
-    /// Its origin, form and shards.
+    /// Origin, form and shards of the set.
     pub manifest: Manifest,
 }
 
 impl TrajectorySet {
-    /// The set in a folder; of a run the one that it has recorded.
+    /// The set in a folder; for a run's folder the one that it has recorded.
     ///
     /// # Errors
-    /// There is none, or its manifest is none that this version reads; shards are not looked at.
+    /// A set that is missing, or whose manifest this version can't read; shards are not looked at.
     pub fn open(place: &Path) -> Result<Self, TrajectoryError> {
         let own = place.join(FOLDER);
         let folder = if own.is_dir() { own } else { place.to_path_buf() };
@@ -246,7 +246,7 @@ impl TrajectorySet {
         Ok(segments)
     }
 
-    /// A set in `folder` that continues with `round`: what it has of earlier rounds stays.
+    /// A set in `folder` that continues with `round`: its data of earlier rounds stay.
     ///
     /// # Errors
     /// A set of another form is there, or one that cannot be read; the folder cannot be written.
@@ -270,10 +270,10 @@ impl TrajectorySet {
         Ok(set)
     }
 
-    /// Puts the segments of a round there, in place of any that it has.
+    /// Puts the segments of a round there, in place of any segments that it has.
     ///
     /// # Errors
-    /// A file cannot be written; what was there before is whole.
+    /// A file that cannot be written; its former content is whole.
     pub fn put(&mut self, round: u32, segments: &[Segment]) -> Result<(), TrajectoryError> {
         let file = format!("round-{round:06}.safetensors");
         let path = self.folder.join(&file);

@@ -52,7 +52,7 @@ fn begun(folder: &Path, round: u32) -> TrajectorySet {
     TrajectorySet::begin(folder.join("a.traj"), manifest(), round).unwrap()
 }
 
-/// That it was refused with a message that ends so.
+/// Checks that it was refused with a message that ends so.
 #[track_caller]
 fn assert_refused<T>(result: Result<T, TrajectoryError>, end: &str) {
     let why = result.err().expect("it is refused").to_string();
