@@ -122,14 +122,14 @@ pub struct MeasuredNetwork {
     pub host: &'static HostParams,
     /// The seeds as they are now.
     pub slots: &'static SeedSlots,
-    /// Which configurations were measured.
+    /// The configurations that were measured.
     pub plan: &'static ValPlan,
-    /// Their results.
+    /// The results of the configurations.
     pub counterfactual: &'static Counterfactual,
 }
 
 impl MeasuredNetworkItem<'_, '_> {
-    /// How large host and seeds are.
+    /// The size of host and seeds.
     pub fn growth(&self) -> Growth {
         let seeds = self.slots.records().flatten();
         Growth::of(self.host.0, seeds.map(|seed| (seed.stage, seed.params())))
@@ -169,8 +169,8 @@ impl Counterfactual {
         committed.map(|(accuracy, _)| accuracy)
     }
 
-    /// The events of the measurement; how the players share what they add together is one of an episode's last step, and of
-    /// every measurement that measures it.
+    /// The events of the measurement. The shares of the players in what they add together belong to an episode's last step, and
+    /// to every measurement that measures it.
     pub fn events(&self, plan: &ValPlan, is_last_step: bool) -> impl Iterator<Item = Payload> {
         let matrix = self.matrix.as_ref();
         let shares = matrix.zip(plan.plan.as_ref());
@@ -196,7 +196,7 @@ pub struct AttributedEnv {
 pub fn attribute(mut envs: Query<AttributedEnv>, data: Res<LoadedData>) {
     let feed = data.feed;
     for mut env in &mut envs {
-        // What a network showed that is not there any more says nothing about the one that is.
+        // The results of a network that is gone say nothing about the present one.
         if env.status.participates() || *env.status == StepStatus::RolledBack {
             *env.counterfactual = Counterfactual::default();
         }

@@ -27,7 +27,7 @@ pub fn coalition_rows(masks: &[u64], samples: usize, sums: &[ConfigNumbers]) -> 
 /// Values that follow from one matrix; `None` where a mask was not measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
-    /// In player order.
+    /// The players in order.
     pub players: SmallVec<[PlayerAttribution; 4]>,
     /// The measured pairs, in player order.
     pub synergies: Vec<Synergy>,
@@ -38,7 +38,7 @@ pub struct Attribution {
 /// Contribution and interactions of one player.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerAttribution {
-    /// How much lower the accuracy is without the player, percentage points.
+    /// The accuracy with the player minus the accuracy without it, percentage points.
     pub contribution: Option<f64>,
     /// Sum of its synergies with all others, percentage points; `None` unless all of the player's pairs were measured.
     pub interaction_sum: Option<f64>,

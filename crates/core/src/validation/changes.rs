@@ -1,4 +1,4 @@
-//! Which seeds were measured last, for the cadence `on_change`: while nothing about them changes but their weights, they are
+//! The seeds that were measured last, for the cadence `on_change`: while nothing about them changes but their weights, they are
 //! not measured again.
 
 use serde::{Deserialize, Serialize};

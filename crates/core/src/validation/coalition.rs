@@ -51,7 +51,7 @@ fn pass(stop: &Stop, slot: &LiveSlot, h: &Tensor, samples: i64) -> Result<Tensor
             .instance
             .residual(&h.f_narrow(0, 0, rows(blocks))?, slot.alpha, slot.algorithm, Mode::Eval)?,
     };
-    // With the strides of `h`, so that the stack keeps its layout in every topology.
+    // It has the strides of `h`, so that the stack keeps its layout in every topology.
     let mut size = h.size();
     size[0] = rows(stop.leaving);
     let stack = h.f_new_empty_strided(size, h.stride(), (h.kind(), h.device()))?;

@@ -1,4 +1,4 @@
-//! The shape of the coalition tree: who splits where, known from the plan before any tensor exists.
+//! The shape of the coalition tree, with each block that splits, known from the plan before any tensor exists.
 //!
 //! A *block* is the batch once more, for a set of configurations that agree on all slots passed so far; blocks are
 //! stacked along the batch dimension. At a player's slot a block turns into one for the configurations with the seed
@@ -14,7 +14,7 @@ use crate::torch::TorchError;
 
 /// Rows that are run at a time on a CPU, so that a segment's features stay in its caches.
 const CPU_ROWS: usize = 1024;
-/// The same on CUDA, where memory is the limit.
+/// The same limit on CUDA, where memory decides.
 const CUDA_ROWS: usize = 8192;
 
 /// A seed on the output path.
@@ -25,13 +25,13 @@ pub struct LiveSlot<'a> {
     pub boundary: usize,
     /// Module and gate of the seed.
     pub instance: &'a SeedInstance,
-    /// In [0, 1].
+    /// Amplitude in [0, 1].
     pub alpha: f64,
-    /// How the seed's residual enters the host.
+    /// The operator by which the seed's residual enters the host.
     pub algorithm: AlphaAlgorithm,
 }
 
-/// Why the configurations could not be evaluated.
+/// The reason why the configurations could not be evaluated.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum CoalitionError {
@@ -58,7 +58,7 @@ pub(super) struct BlockRun {
     pub from: usize,
     pub to: usize,
     pub count: usize,
-    /// With the seed on; otherwise the features as they are.
+    /// Whether the seed is on; otherwise the features stay as they are.
     pub blended: bool,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// All blocks are blended where they are.
+    /// Whether all blocks are blended where they are.
     pub fn is_uniform(&self) -> bool {
         let all = BlockRun {
             from: 0,
@@ -93,14 +93,14 @@ impl Stop {
 #[derive(Debug)]
 pub struct CoalitionTree {
     pub(super) stops: Vec<Stop>,
-    /// By configuration in plan order: the block that it leaves the head in. Kept on the host: nothing on a device is put
+    /// The block that each configuration leaves the head in, in plan order. Kept on the host: nothing on a device is put
     /// into another order.
     places: Vec<usize>,
 }
 
 impl CoalitionTree {
-    /// Compiles `plan` for the seeds on the output path, in execution order. Each player is one of them; those that are
-    /// no players stay on in every configuration.
+    /// Compiles `plan` for the seeds on the output path, in execution order. Each player is one of them. The others
+    /// stay on in every configuration.
     ///
     pub fn new(plan: &CoalitionPlan, slots: &[LiveSlot]) -> Self {
         let players: Vec<Option<usize>> = slots
@@ -129,7 +129,7 @@ impl CoalitionTree {
         Self { stops, places }
     }
 
-    /// By configuration in plan order: its block among those that [`coalition_forward`](super::coalition_forward) returns.
+    /// The block of each configuration among those that [`coalition_forward`](super::coalition_forward) returns, in plan order.
     pub fn places(&self) -> &[usize] {
         &self.places
     }
@@ -139,8 +139,8 @@ impl CoalitionTree {
         self.stops.iter().map(|stop| stop.leaving).max().unwrap_or(1)
     }
 
-    /// Samples to evaluate at a time: the largest power of two whose stacked rows stay within what the device takes at
-    /// once; at least 1.
+    /// Samples to evaluate at a time: the largest power of two whose stacked rows stay within the device's limit for one
+    /// pass; at least 1.
     pub fn chunk_samples(&self, device: Device) -> i64 {
         let rows = if device.is_cuda() { CUDA_ROWS } else { CPU_ROWS };
         let samples = (rows / self.widest()).max(1);

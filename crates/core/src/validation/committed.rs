@@ -1,6 +1,6 @@
-//! The host with its committed seeds alone, as an episode ends with it: on the test part; and of a network that is kept, on
-//! the validation part with and without its seeds. These are numbers of just the weights that stay: those of the steps are of
-//! the network as it was then.
+//! The host with its committed seeds alone, as an episode ends with it, on the test part. For a network that is kept, on the
+//! validation part with and without its seeds. These numbers describe exactly the weights that stay. The numbers of the
+//! steps describe the network as it was then.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub struct CommittedNetwork<'a> {
 }
 
 impl<'a> CommittedNetwork<'a> {
-    /// To be called inside the env's stream. A rollback may have changed the host since a step's validation folded it.
+    /// Folds the host; call it inside the env's stream. A rollback may have changed the host since a step's validation folded it.
     pub fn of(
         host: &'a mut HostModel,
         slots: &'a mut SeedSlots,
@@ -110,7 +110,7 @@ impl<'a> CommittedNetwork<'a> {
         Ok((whole, seeds))
     }
 
-    /// By configuration of `plan`.
+    /// Accuracy and loss by configuration of `plan`.
     fn reached(
         &self,
         plan: &CoalitionPlan,

@@ -32,10 +32,10 @@ pub struct ValidationBatches(pub SyncCell<Vec<Batch>>);
 pub struct ValPlan {
     /// `None` before the first step.
     pub plan: Option<AttributionPlan>,
-    /// Of the step's pass alone, as all that is not kept.
+    /// The tree of the step's pass alone, like everything that is not kept.
     #[serde(skip)]
     tree: Option<SyncCell<CoalitionTree>>,
-    /// By configuration: position of its sums among those of the pass.
+    /// Positions of each configuration's sums among those of the pass.
     places: SmallVec<[usize; 8]>,
     /// Multiply-accumulates of a sample.
     pub macs: u64,
@@ -54,18 +54,18 @@ impl ValPlan {
         }
     }
 
-    /// By configuration in plan order: position of its sums in the env's pack.
+    /// Positions of each configuration's sums in the env's pack, in plan order.
     pub fn places(&self) -> &[usize] {
         &self.places
     }
 
-    /// No seed is on the output path: the network as it is equals every configuration of it.
+    /// Whether no seed is on the output path: the network as it is equals every configuration of it.
     pub fn has_no_players(&self) -> bool {
         let plan = self.plan.as_ref();
         plan.is_some_and(|plan| plan.coalitions.players.is_empty())
     }
 
-    /// The network is no longer the one that was measured: the next step measures its seeds in any case.
+    /// Forgets the measurement, since the network has changed: the next step measures its seeds in any case.
     pub fn forget_measurement(&mut self) {
         self.last_measured.forget();
     }
@@ -142,7 +142,7 @@ pub fn validate_batches(
 /// Validation batch `batch` of the step under all configurations of the env's seeds; the first one plans them.
 ///
 /// # Errors
-/// That of the part that fails; it knows its batch.
+/// The error of the part that fails; it knows its batch.
 fn validate_on(
     env: &mut ValidatedEnvItem,
     rules: &TrainingRules,
@@ -160,7 +160,7 @@ fn validate_on(
         .call(BatchPoint::Validated, (batch, samples), &mut env.training, around)
 }
 
-/// Which configurations, over which tree, with which folded weights.
+/// Plans the configurations, their tree and the folded weights.
 fn plan(env: &mut ValidatedEnvItem, clock: &RunClock, experiment: &Experiment) -> Result<(), Failure> {
     let scenario = &experiment.scenario;
     env.training.host.0.get().refill()?;
@@ -189,7 +189,7 @@ fn plan(env: &mut ValidatedEnvItem, clock: &RunClock, experiment: &Experiment) -
     Ok(())
 }
 
-/// In chunks that fit the caches; sums stay on the device.
+/// Evaluates in chunks that fit the caches; sums stay on the device.
 fn evaluate(env: &mut ValidatedEnvItem, rules: &TrainingRules, stream: &Stream, batch: usize) -> Result<(), Failure> {
     let began = Instant::now();
     let ValPlan {

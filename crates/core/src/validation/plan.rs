@@ -1,4 +1,4 @@
-//! Which configurations of seeds the fused validation pass evaluates.
+//! The configurations of seeds that the fused validation pass evaluates.
 //!
 //! In: the slots' stages and amplitudes before validation, the attribution settings, the step. Out: a [`CoalitionPlan`]
 //! for the forward pass, with what the attribution needs to read the results. Planned once per env and step, before
@@ -86,13 +86,13 @@ pub struct AttributionPlan {
     /// The players that are committed: the mask of `committed_accuracy`.
     pub committed: u64,
     /// Sampled orders of players in antithetic pairs (an order, then its reverse); empty if Shapley values are exact
-    /// or not asked for.
+    /// or not requested.
     pub permutations: Vec<Vec<usize>>,
     /// Shapley values are reported: at the last step, and with the strategy `permutations` at every measurement.
     pub tells_shares: bool,
 }
 
-/// Where in the run a plan is made.
+/// The moment of the run at which a plan is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanMoment {
     /// 1-based.
@@ -136,7 +136,7 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
     if strategy != AttributionStrategy::Off {
         masks.extend((0..count).map(|i| all & !(1 << i)));
         masks.extend([0, committed]);
-        // What a commit of this step will leave.
+        // The coalitions that a commit of this step would leave.
         masks.extend(members(|stage| stage == SeedStage::Holding).map(|held| committed | held));
     }
     let is_sampled = match strategy {
@@ -161,7 +161,7 @@ pub fn plan_coalitions(players: &[Player], config: &AttributionConfig, moment: P
         masks.extend(permutations.iter().flat_map(|order| prefixes(order)));
     }
 
-    // In order of first mention.
+    // The masks in order of first mention.
     let mut mentioned = HashSet::new();
     masks.retain(|&mask| mentioned.insert(mask));
     AttributionPlan {

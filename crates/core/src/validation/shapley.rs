@@ -1,4 +1,4 @@
-//! Shapley values of seeds: what each adds on average over all orders in which they could have joined.
+//! Shapley values of seeds: the average gain of each over all orders in which they could have joined.
 //!
 //! Pure functions on coalition values. Exact if all 2^n coalitions were measured; otherwise estimated from exactly the
 //! orders that generated the plan, so that no coalition is missing and the estimate stays unbiased.

@@ -23,7 +23,7 @@ pub struct Planted {
 }
 
 impl Planted {
-    /// As a seed of this blueprint is at first.
+    /// A fresh seed of this blueprint.
     pub fn new(slot: usize, place: InjectionSpec, index: usize, algorithm: AlphaAlgorithm, alpha: f64) -> Self {
         let mut rng = RunRng::new(2, Domain::SeedInit, &[index as u64]);
         let (registry, dim) = (BlueprintRegistry::default(), place.channels);

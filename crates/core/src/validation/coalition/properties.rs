@@ -18,7 +18,7 @@ use crate::validation::{CoalitionPlan, CoalitionTree, LiveSlot, coalition_forwar
 
 const SIDE: i64 = 16;
 const CLASSES: i64 = 5;
-/// Not a multiple of any chunk below, so that the last chunk is short.
+/// A number that isn't a multiple of any chunk below, so that the last chunk is short.
 const SAMPLES: i64 = 7;
 
 /// A seed as it is drawn.

@@ -114,7 +114,7 @@ fn a_full_factorial_doubles_the_blocks_at_each_player() {
 fn a_partial_plan_runs_each_seed_only_where_it_is_on() {
     let grown = Grown::new(2);
     let live = grown.live();
-    // On together and alone first: where the first seed is off, the second is, too.
+    // Both seeds on, then the first alone: where the first is off, the second is too.
     let tree = CoalitionTree::new(&plan(&[0, 1], &[0b11, 0b01, 0b00]), &live);
 
     let blocks = tree

@@ -122,7 +122,7 @@ fn permutations_samples_orders_at_every_step_and_only_where_all_configurations_a
     assert!(plan.tells_shares);
     let masks = &plan.coalitions.masks;
     assert!(masks.len() <= max_configurations(&config, 10));
-    // All on, each off, none; then what the orders pass through and nothing else.
+    // All on, each off, none; then the coalitions that the orders pass through, and no others.
     assert_eq!(masks[0], 0b11_1111_1111);
     assert_eq!(masks[11], 0);
     let passed: HashSet<u64> = plan.permutations.iter().flat_map(|order| prefixes(order)).collect();
