@@ -103,7 +103,8 @@ pub(crate) struct Graphs<K, R> {
     topology: Option<K>,
     /// Recordings of an env: without statistics of the gradients, and with them.
     kinds: [Seen<R>; 2],
-    /// A recording of the last topology. The first of the next one takes over its memory, which would else be freed too late.
+    /// A recording of the last topology, whose memory the first of the next takes over. Else it would be freed only when the
+    /// device has no more.
     retired: Option<R>,
     /// The targets of recorded batches.
     targets: Option<Tensor>,

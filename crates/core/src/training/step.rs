@@ -84,7 +84,7 @@ impl TrainingRules<'_> {
             && env.optimizer.0.get().implementation() != Implementation::Plain
     }
 
-    /// Plays the batch by its recording. Without one, or if there can be none, it plays as usual and puts the results aside first.
+    /// Plays the batch by its recording. Without one, or if there can be none, it plays as usual and puts results aside first.
     fn play_recorded(
         &self,
         env: &mut TrainingEnvItem,
