@@ -4,7 +4,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 #![warn(clippy::print_stderr, clippy::print_stdout)]
-// No action of a user, file or device may end in a panic.
+// An action of a user, file or device must not end in a panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used))]
 
 pub use simic_scenario::{clock, files, growth, health, random, scenario, schema, storage};

@@ -1,4 +1,4 @@
-//! From an objective back to the parameters it was computed from.
+//! The way from an objective back to the parameters it was computed from.
 
 use tch::{Device, Tensor};
 
@@ -6,7 +6,7 @@ use crate::torch::{Backend, TorchError, ffi};
 
 /// Adds the gradients of `objective`, a single number, to those of all parameters it was computed from, and releases
 /// the graph. The engine's own pass walks the graph, on this thread and in its current stream (`backward.cpp`). On a CPU
-/// without the engine's own kernels libtorch's engine does: nothing of the engine's own computes there.
+/// without the engine's own kernels, libtorch's engine does: no kernel of the engine computes there.
 ///
 /// # Errors
 /// libtorch's; an objective without a graph, a graph that was walked before, and for the engine's own pass a hook on one of

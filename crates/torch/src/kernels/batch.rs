@@ -1,4 +1,4 @@
-//! The engine's own kernels for what a batch begins and ends with on a CPU: images, loss, sums over validation
+//! The engine's own kernels for the beginning and end of a batch on a CPU: images, loss, sums over validation
 //! (`batch.cpp`).
 
 use tch::{TchError, Tensor};
@@ -32,7 +32,7 @@ pub fn gather_images(
     }
 }
 
-/// Where [`cross_entropy`] writes the numbers that training reports.
+/// The place to which [`cross_entropy`] writes the numbers that training reports.
 #[derive(Debug)]
 pub struct LossRecord<'a> {
     /// `i64`: the prediction of each sample of the step.
@@ -43,7 +43,7 @@ pub struct LossRecord<'a> {
     pub losses: &'a Tensor,
     /// Index of the batch.
     pub batch: usize,
-    /// Weight of the rows' mean loss in the batch's.
+    /// Weight of the rows' mean loss in that of the batch.
     pub share: f64,
 }
 
@@ -84,13 +84,13 @@ pub struct ValidationColumns {
     pub losses: usize,
     /// Correct samples.
     pub correct: usize,
-    /// Samples that the main configuration gets right as well; not written for a single configuration.
+    /// Samples that the main configuration gets right too; not written for a single configuration.
     pub both_correct: usize,
     /// Columns of each block.
     pub room: usize,
 }
 
-/// Adds to the pack (f64) what `logits: f32 [K·n, classes]` of K configurations are worth on `targets: i64 [n]`; `main`
+/// Adds to the pack (f64) the results of `logits: f32 [K·n, classes]` of K configurations on `targets: i64 [n]`; `main`
 /// is the configuration that the others are compared with.
 ///
 /// # Errors

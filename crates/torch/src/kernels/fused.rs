@@ -1,7 +1,7 @@
-//! Operators of hosts and seeds on the engine's own kernels (`fused.cpp`): what libtorch does in five to ten
-//! operators on small images is one call and one node of the graph.
+//! Operators of hosts and seeds on the engine's own kernels (`fused.cpp`): the work of five to ten operators of libtorch
+//! on small images is one call and one node of the graph.
 //!
-//! For f32 on CPU ([`is_served`]). Images are `[n, channels, height, width]`, channels innermost in memory (others are
+//! They serve f32 on CPU ([`is_served`]). Images are `[n, channels, height, width]`, channels innermost in memory (others are
 //! copied), and so are results. Sums run in a fixed order, with any number of threads and any of the CPU's instructions.
 
 use std::ffi::c_char;
@@ -12,21 +12,21 @@ use torch_sys::C_tensor;
 use super::level::are_left_out;
 use crate::torch::ffi::{self, optional_pointer, pointer};
 
-/// Whether the operators here take `x`: f32 on CPU, no autocast that would have it otherwise, and a thread that is not
-/// [forced to do without them](super::ForcedKernels::none).
+/// Whether the operators here take `x`: f32 on CPU, no autocast to another type, and a thread that is not
+/// [forced to leave them out](super::ForcedKernels::none).
 pub fn is_served(x: &Tensor) -> bool {
     // SAFETY: `x` outlives the call, which reads its metadata only.
     !are_left_out() && unsafe { ffi::simic_is_served(x.as_ptr()) }
 }
 
 /// Whether the engine's kernels compute convolutions of `inputs` to `outputs` channels with square kernels `kernel` wide:
-/// of 1 or 3, up to 64 channels. Beyond, libtorch's blocked products are at home. With `depthwise` filters any odd kernel.
+/// of 1 or 3, up to 64 channels. Beyond, libtorch's blocked products are faster. With `depthwise` filters any odd kernel.
 pub const fn serves_convolution(inputs: i64, outputs: i64, kernel: i64, depthwise: bool) -> bool {
     inputs <= 64 && outputs <= 64 && (depthwise || kernel <= 3)
 }
 
-/// Whether [`conv_block`] computes what [`serves_convolution`] says of dense kernels, at every `stride`-th row and column:
-/// of whole vectors of channels at every second.
+/// Whether [`conv_block`] computes the dense kernels of [`serves_convolution`] at every `stride`-th row and column;
+/// at every second one for whole vectors of channels.
 pub const fn serves_block(inputs: i64, outputs: i64, kernel: i64, stride: i64) -> bool {
     let is_whole = inputs % 16 == 0 && outputs % 16 == 0;
     serves_convolution(inputs, outputs, kernel, false) && (stride == 1 || stride == 2 && is_whole)
@@ -61,13 +61,13 @@ pub struct GroupNormOf<'a> {
 /// The place of SiLU in a [`conv_layer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Silu {
-    /// Right behind the convolution.
+    /// SiLU directly after the convolution.
     pub before_norm: bool,
-    /// Behind the norm; without a norm there is no such place.
+    /// SiLU after the norm; without a norm there is no such place.
     pub after_norm: bool,
 }
 
-/// How a residual δ enters features h.
+/// The way in which a residual δ enters features h.
 #[derive(Clone, Copy, Debug)]
 pub enum Onto<'a> {
     /// h + α·δ.
@@ -104,7 +104,7 @@ impl<'a> Onto<'a> {
     }
 }
 
-/// How a block ends, behind its norm.
+/// The end of a block, after its norm.
 #[derive(Clone, Copy, Debug)]
 pub enum BlockEnd<'a> {
     /// ReLU.
@@ -129,7 +129,7 @@ impl<'a> BlockEnd<'a> {
 }
 
 /// A block in training: convolution ("same" padding, no bias) at every `stride`-th row and column, batch norm by the batch's
-/// statistics, and its end. [`serves_block`] tells what fits.
+/// statistics, and its end. [`serves_block`] says which blocks fit.
 ///
 /// `weight`: `[outputs, inputs, k, k]`, k odd. Running statistics move by `momentum` towards the batch's, unless these
 /// are not finite or of a single value.
@@ -251,7 +251,7 @@ pub fn head(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor, TchErr
     operator(|out| unsafe { ffi::simic_head(x.as_ptr(), weight.as_ptr(), bias.as_ptr(), out) })
 }
 
-/// A layer of a seed: convolution (stride 1, "same" padding, no bias), SiLU, group norm, SiLU, each if asked for. With
+/// A layer of a seed: convolution (stride 1, "same" padding, no bias), SiLU, group norm, SiLU, the last three optional. With
 /// `onto` the features that its result has entered, in one pass: the result itself is written nowhere.
 ///
 /// `weight`: `[outputs, inputs, k, k]`, or `[channels, 1, k, k]` for a filter a channel; k odd.

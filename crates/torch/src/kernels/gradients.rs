@@ -2,7 +2,7 @@
 //! statistics.
 //!
 //! A group is the host's parameters or one seed's; groups are never mixed. Parameters whose gradient is undefined are
-//! passed over everywhere.
+//! skipped everywhere.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub fn drop_grads(params: &[Tensor]) -> Result<(), TorchError> {
     unsafe { ffi::check(ffi::simic_drop_grads(list.as_ptr(), list.len())) }
 }
 
-/// Zeroes the defined gradients of `params` in place; their storage stays, undefined ones stay undefined.
+/// Zeroes the defined gradients of `params` in place. Their storage stays, and undefined ones stay undefined.
 pub fn zero_grads(params: &[Tensor]) -> Result<(), TorchError> {
     let list = pointers(params);
     // SAFETY: the pointers belong to `params`, which outlives the call.
@@ -29,17 +29,17 @@ pub fn zero_grads(params: &[Tensor]) -> Result<(), TorchError> {
 /// Norm below which a tensor's gradient counts as vanishing.
 const VANISHING: f64 = 1e-7;
 
-/// When the gradient norm of one tensor counts as vanishing or exploding.
+/// The limits at which the gradient norm of one tensor counts as vanishing or exploding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientThresholds {
-    /// Below this norm.
+    /// The gradient vanishes below this norm.
     pub vanishing: f64,
-    /// Above this norm.
+    /// The gradient explodes above this norm.
     pub exploding: f64,
 }
 
 impl GradientThresholds {
-    /// `exploding_factor` times the clip norm, or the factor itself when clipping is off.
+    /// Limits with `exploding_factor` times the clip norm, or the factor itself when clipping is off.
     pub fn new(exploding_factor: f64, max_grad_norm: Option<f64>) -> Self {
         Self {
             vanishing: VANISHING,
@@ -55,7 +55,7 @@ pub struct GroupColumns {
     pub gradients: Range<usize>,
     /// Suppressed updates of the step.
     pub skipped: usize,
-    /// Last sampled batches in a row with a gradient that was not finite; of seeds alone.
+    /// Last sampled batches in a row with a gradient that was not finite; for seeds alone.
     pub streak: Option<usize>,
 }
 
@@ -81,8 +81,8 @@ impl GroupNorm {
 /// Clips the gradients of one group to `max_norm` together: multiplied in place by `min(1, max_norm/(norm + 1e-6))`.
 /// `None` measures without clipping.
 ///
-/// The norm is accumulated in f64, so that it is finite wherever all gradients are. Of a group with non-finite
-/// gradients the gradients are left as they may be: `bad` suppresses its update.
+/// The norm is accumulated in f64, so that it is finite wherever all gradients are. If a group has non-finite
+/// gradients, they may be scaled or not: `bad` suppresses its update.
 pub fn clip_group(params: &[Tensor], max_norm: Option<f64>, found: &mut GroupNorm) -> Result<(), TorchError> {
     let list = pointers(params);
     // SAFETY: all pointers belong to tensors that are borrowed for the call; `norm` and `bad` have the kinds that the

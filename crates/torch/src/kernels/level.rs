@@ -1,5 +1,5 @@
-//! Which of the CPU kernels serve a thread. The sets of instructions that they are compiled for do not show in any result,
-//! and a test forces each; a thread uses none of them while it computes again what failed in them.
+//! The CPU kernels that serve a thread. Results don't depend on the set of instructions that they are compiled for,
+//! and a test forces each set. A thread uses none of them while it computes again what failed in them.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -11,13 +11,13 @@ use crate::torch::ffi;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelLevel {
     index: usize,
-    /// Its name: `avx512`, `avx2` or `plain`.
+    /// Name of the set: `avx512`, `avx2` or `plain`.
     pub name: &'static str,
-    /// This CPU has the instructions.
+    /// Whether this CPU has the instructions.
     pub is_available: bool,
 }
 
-/// All levels of this machine's architecture, widest vectors first; the first that is available serves.
+/// All levels of this machine's architecture, widest vectors first. The first available one serves.
 pub fn kernel_levels() -> Vec<KernelLevel> {
     let level = |index| {
         let mut is_available = false;
@@ -44,14 +44,14 @@ pub(super) fn are_left_out() -> bool {
     LEFT_OUT.get()
 }
 
-/// While it lives, this thread's kernels are not those that would serve it.
+/// A guard: while it lives, this thread uses other kernels than those that would serve it.
 pub struct ForcedKernels {
     /// Bound to its thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl ForcedKernels {
-    /// Those of one level; `None` if this CPU does not have the instructions.
+    /// Forces the kernels of one level; `None` if this CPU does not have the instructions.
     pub fn new(level: KernelLevel) -> Option<Self> {
         level.is_available.then(|| {
             ffi::simic_force_kernel_level(level.index);
@@ -59,13 +59,13 @@ impl ForcedKernels {
         })
     }
 
-    /// None at all.
+    /// Forces the thread to use none.
     pub fn none() -> Self {
         LEFT_OUT.set(true);
         Self { _thread: PhantomData }
     }
 
-    /// The same, but the `call`-th use of them from here on, counted from 1, fails: damage done on purpose. An operator uses
+    /// The same kernels, but their `call`-th use from here on, counted from 1, fails: damage done on purpose. An operator uses
     /// them once or several times, forward and backward.
     pub fn failing(call: u32) -> Self {
         ffi::simic_fail_kernel(call.into());

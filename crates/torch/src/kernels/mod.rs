@@ -1,4 +1,4 @@
-//! Kernels of the engine's own, for f32 on a CPU, and the operators on them.
+//! The engine's own kernels, for f32 on a CPU, and the operators on them.
 //!
 //! The C++ here knows libtorch's tensors and graph (`native.cpp` lists it); `arithmetic/` does not: plain functions over
 //! arrays, compiled once for each set of instructions.

@@ -9,14 +9,14 @@ use crate::scenario::OptimizerConfig;
 use crate::torch::TorchError;
 use crate::torch::ffi::{self, RawRule, RawTreatment, TensorPointers, pointer, pointers};
 
-/// How the gradients of a group are treated in one batch, and where what is found is written.
+/// The treatment of a group's gradients in one batch, and the place of the findings.
 #[derive(Clone, Debug)]
 pub struct GroupUpdate<'a> {
-    /// Gradients are clipped to this norm together; `None`: not at all.
+    /// Gradients are clipped to this norm together; `None`: they aren't.
     pub max_norm: Option<f64>,
-    /// Set where this batch's statistics are taken.
+    /// Thresholds, set where this batch's statistics are taken.
     pub statistics: Option<GradientThresholds>,
-    /// This batch counts for the streak of non-finite gradients.
+    /// Whether this batch counts for the streak of non-finite gradients.
     pub is_sampled: bool,
     /// `f64`: the env's read pack.
     pub pack: &'a Tensor,
@@ -31,14 +31,14 @@ impl GroupUpdate<'_> {
     }
 }
 
-/// Parameters, and how an optimizer trains them.
+/// Parameters, and the way in which an optimizer trains them.
 #[derive(Clone, Copy, Debug)]
 pub struct Trained<'a> {
     /// The rule.
     pub rule: &'a OptimizerConfig,
     /// The parameters that it trains.
     pub params: &'a [Tensor],
-    /// By kind, one tensor a parameter: SGD's velocities, none of them without momentum; AdamW's two moments and counts.
+    /// One tensor a parameter, by kind: SGD's velocities, none of them without momentum; AdamW's two moments and counts.
     pub state: &'a [(&'static str, Vec<Tensor>)],
 }
 
@@ -46,7 +46,7 @@ impl Trained<'_> {
     /// A step by the engine's own kernel, for float32 on a CPU. `found_inf`: f32 scalar; nothing changes where it is 1.
     ///
     /// # Errors
-    /// libtorch's; other parameters than float32 on a CPU, or a state that is not theirs.
+    /// libtorch's; other parameters than float32 on a CPU, or a state of other parameters.
     pub fn own_step(self, found_inf: &Tensor) -> Result<(), TorchError> {
         // SAFETY: `with_rule`'s; the call checks that parameters are float32 on a CPU.
         self.with_rule(|params, rule| unsafe {
@@ -59,11 +59,11 @@ impl Trained<'_> {
         })
     }
 
-    /// The same by libtorch's kernels, at the learning rate that `rate` holds when they run: `[]`, on the parameters' device, f32
+    /// A step by libtorch's kernels, at the learning rate that `rate` holds when they run: `[]`, on the parameters' device, f32
     /// on CUDA and f64 on a CPU.
     ///
     /// # Errors
-    /// libtorch's; a state that is not the parameters'.
+    /// libtorch's; a state of other parameters.
     pub fn fused_step(self, rate: &Tensor, found_inf: &Tensor) -> Result<(), TorchError> {
         // SAFETY: `with_rule`'s; libtorch checks where the rate lies.
         self.with_rule(|params, rule| unsafe {
@@ -77,10 +77,10 @@ impl Trained<'_> {
         })
     }
 
-    /// All that `update` asks for and the step by the engine's own kernels, for float32 on a CPU.
+    /// Does everything in `update` and the step by the engine's own kernels, for float32 on a CPU.
     ///
     /// # Errors
-    /// As [`own_step`](Self::own_step).
+    /// Those of [`own_step`](Self::own_step).
     pub fn own_update(self, found: &mut GroupNorm, update: &GroupUpdate) -> Result<(), TorchError> {
         let column = |column: usize| column as i64;
         let treatment = RawTreatment {

@@ -7,21 +7,21 @@ use tch::{Device, Kind, TchError, Tensor};
 
 use super::{Init, Linear, ParamSet};
 
-/// How the two maps of an attention start.
+/// The initial values of the two maps of an attention.
 #[derive(Clone, Copy, Debug)]
 pub struct AttentionInit {
     /// Weights of queries, keys and values.
     pub weight: Init,
-    /// Their biases.
+    /// Biases of queries, keys and values.
     pub bias: Init,
     /// Weights of the map back.
     pub out: Init,
 }
 
-/// Which positions a query sees.
+/// The positions that a query sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// All up to its own.
+    /// All positions up to its own.
     All,
     /// This number of positions up to its own, at least 1.
     Window(i64),
@@ -35,12 +35,12 @@ pub struct CausalAttention {
     heads: i64,
     reach: Reach,
     rotary: Option<Rotary>,
-    /// The last window that was laid out. Attention is run by one thread at a time.
+    /// The last window that was laid out. One thread at a time runs the attention.
     mask: RefCell<Option<Tensor>>,
 }
 
 impl CausalAttention {
-    /// Trainable values.
+    /// Number of trainable values.
     pub const fn param_count(dim: i64) -> u64 {
         (4 * dim * dim + 4 * dim) as u64
     }
@@ -95,7 +95,7 @@ impl CausalAttention {
             .forward(&seen.f_transpose(1, 2)?.f_reshape([batch, tokens, dim])?)
     }
 
-    /// Positions that each query sees, `bool [T, T]`; `None` where they are all up to its own, a mask that the kernel makes by
+    /// Positions that each query sees, `bool [T, T]`; `None` where they are all up to its own, since the kernel makes that mask
     /// itself.
     fn mask(&self, tokens: i64, device: Device) -> Result<Option<Tensor>, TchError> {
         let Reach::Window(width) = self.reach else {
@@ -124,7 +124,7 @@ pub struct Rotary {
 }
 
 impl Rotary {
-    /// For up to `positions` tokens and heads of `channels` channels, an even number.
+    /// Rotations for up to `positions` tokens and heads of `channels` channels, an even number.
     ///
     /// # Errors
     /// libtorch's, when memory runs out.

@@ -34,7 +34,7 @@ impl GroupNormLayer {
         })
     }
 
-    /// As the engine's own kernels want it.
+    /// The norm in the form that the engine's own kernels take.
     pub fn for_kernels(&self) -> GroupNormOf<'_> {
         GroupNormOf {
             scale: &self.weight,

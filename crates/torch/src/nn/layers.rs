@@ -12,13 +12,13 @@ pub const NORM_EPS: f64 = 1e-5;
 /// running ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// By the statistics of the batch, which the running ones follow.
+    /// Normalises by the statistics of the batch, which the running ones follow.
     Train,
-    /// By the running statistics.
+    /// Normalises by the running statistics.
     Eval,
 }
 
-/// Spatial mean, `[B, C, H, W]` to `[B, C]`; a view where there is but one position.
+/// Spatial mean, `[B, C, H, W]` to `[B, C]`; a view where there is only one position.
 pub fn spatial_mean(x: &Tensor) -> Result<Tensor, TchError> {
     let (batch, channels, height, width) = x.size4()?;
     if height * width == 1 {
@@ -42,7 +42,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Adds `{name}.weight`, `[outputs, inputs]`, and, where `bias` says how it starts, `{name}.bias`.
+    /// Adds `{name}.weight`, `[outputs, inputs]`, and, if `bias` has initial values, `{name}.bias`.
     ///
     /// # Errors
     /// libtorch's, when memory runs out.
@@ -110,7 +110,7 @@ impl LayerNorm {
 /// some 40 µs forward and 100 µs backward; far beyond, it is several times slower.
 const PRODUCT_POSITIONS: i64 = 4096;
 
-/// Whether every dense 1×1 convolution has to be a matrix product, because oneDNN, as libtorch 2.11 has it, writes beyond the
+/// Whether every dense 1×1 convolution must be a matrix product, because oneDNN, as libtorch 2.11 has it, writes beyond the
 /// end of a buffer: on x86-64 without AVX-512 in `jit_avx2_1x1_convolution_bwd_weights`, which valgrind shows; with it, in the
 /// gradient of the weight at a stride of 2, for three channels of 96x96, which glibc's checks of the heap show.
 fn needs_products(stride: i64) -> bool {
@@ -120,7 +120,7 @@ fn needs_products(stride: i64) -> bool {
     return stride > 1;
 }
 
-/// A convolution that keeps the channels-last layout, with "same" padding and no bias of its own. It keeps height and width
+/// A convolution that keeps the channels-last layout, with "same" padding and without a bias. It keeps height and width
 /// too, unless it is [strided](Self::strided).
 #[derive(Debug)]
 pub struct Conv2d {
@@ -129,11 +129,11 @@ pub struct Conv2d {
     padding: i64,
     stride: i64,
     groups: i64,
-    /// The engine's own kernels compute it where they serve its input.
+    /// Whether the engine's own kernels compute it where they serve its input.
     own_kernels: bool,
-    /// They compute a block of it and what is behind it.
+    /// Whether they compute a block of it and the layers after it.
     own_block: bool,
-    /// A dense 1×1 convolution on CPU: a matrix product over channels.
+    /// Whether it is a dense 1×1 convolution on CPU: a matrix product over channels.
     pointwise: bool,
     /// A `[n, 1, 1, 1]` weight and a one-channel input look NCHW to libtorch, whose result would be NCHW then.
     layout_ambiguous: bool,
@@ -153,7 +153,7 @@ impl Conv2d {
         Self::drawn(params, name, [inputs, outputs], kernel, groups, init)
     }
 
-    /// As [`Self::new`], with weights that start as `init` says.
+    /// Like [`Self::new`], with weights that start as `init` says.
     pub fn drawn(
         params: &mut ParamSet,
         name: String,
@@ -206,7 +206,7 @@ impl Conv2d {
         self.own_kernels && is_served(x)
     }
 
-    /// Whether the engine's own kernels compute a block of this convolution of `x` and what is behind it.
+    /// Whether the engine's own kernels compute a block of this convolution of `x` and the layers after it.
     pub fn uses_own_block(&self, x: &Tensor) -> bool {
         self.own_block && is_served(x)
     }

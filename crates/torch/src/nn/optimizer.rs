@@ -16,7 +16,7 @@ use crate::torch::{NoGrad, TorchError, catch, copy_to_host, zero_all};
 /// The list of update counts.
 const STEP: &str = "step";
 
-/// How steps are computed; the numbers agree within 1e-6 relative.
+/// The way in which steps are computed; the numbers agree within 1e-6 relative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Implementation {
     /// The engine's own kernel, for float32 on a CPU.
@@ -35,7 +35,7 @@ pub struct Optimizer {
     /// The learning rate, `[]`, on the parameters' device, where libtorch's kernels read it: f32 on CUDA, f64 on a CPU.
     rate: Tensor,
     params: Vec<Tensor>,
-    /// By kind: the name, and one tensor per parameter in the parameters' order. SGD keeps `velocity` (empty without
+    /// State by kind: the name, and one tensor per parameter in the parameters' order. SGD keeps `velocity` (empty without
     /// momentum), AdamW `exp_avg`, `exp_avg_sq` and `step`, f32 scalars that count the updates of each parameter.
     state: Vec<(&'static str, Vec<Tensor>)>,
 }
@@ -127,7 +127,7 @@ impl Optimizer {
         self.state.iter().try_for_each(|(_, list)| zero_all(list))
     }
 
-    /// Makes all gradients undefined, for the next backward pass to hand over its own.
+    /// Makes all gradients undefined, so that the next backward pass hands over its own.
     pub fn drop_gradients(&mut self) -> Result<(), TorchError> {
         drop_grads(&self.params)
     }
@@ -159,7 +159,7 @@ impl Optimizer {
         Ok(())
     }
 
-    /// How steps are computed.
+    /// The way in which steps are computed.
     pub fn implementation(&self) -> Implementation {
         self.implementation
     }
@@ -213,7 +213,7 @@ const TOLERANCE: f64 = 1e-5;
 
 /// Tries the kernels of an implementation on a tiny tensor of `device` and compares them with the plain formulas.
 ///
-/// Returns why they are refused, `None` if they agree; the caller announces it once. Run once at start per device; this
+/// Returns the reason against them, `None` if they agree; the caller announces it once. Run once at start per device; this
 /// reads the device, so never inside a step.
 pub fn self_test(device: Device, implementation: Implementation) -> Option<String> {
     let kind = format!("{implementation:?}").to_lowercase();

@@ -8,7 +8,7 @@ use tch::{Device, Kind, TchError, Tensor};
 use crate::random::Draw;
 use crate::torch::{Backend, FiniteGuard, NoGrad};
 
-/// How a tensor starts.
+/// The initial values of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Init {
     /// U(−1/√fan_in, +1/√fan_in).
@@ -29,7 +29,7 @@ impl Init {
 /// A tensor with its name and its initial law.
 #[derive(Debug)]
 pub struct Param {
-    /// Unique in its set.
+    /// Name, unique in its set.
     pub name: String,
     /// The live tensor: any shape, f32, on the set's device.
     pub tensor: Tensor,
@@ -44,7 +44,7 @@ pub struct ParamSet {
     trainable: Vec<Param>,
     frozen: Vec<Param>,
     buffers: Vec<Param>,
-    /// Of all buffers; `None` without any.
+    /// Guard of all buffers; `None` without any.
     guard: Option<FiniteGuard>,
     backend: Backend,
 }
@@ -87,8 +87,8 @@ impl ParamSet {
         });
     }
 
-    /// Freezes what was added behind the first `kept` trainable tensors and `is_frozen` by its name: it takes no gradient, and
-    /// training does not optimise it.
+    /// Freezes the tensors that were added after the first `kept` trainable ones and whose name `is_frozen`: they take no
+    /// gradient, and training does not optimise them.
     ///
     /// # Errors
     /// libtorch's.
@@ -141,8 +141,8 @@ impl ParamSet {
         self.guard.as_ref()
     }
 
-    /// Draws all values again, in place: on the CPU, in order, row-major f32, for parameters on any device. What is frozen
-    /// makes no difference.
+    /// Draws all values again, in place: on the CPU, in order, row-major f32, for parameters on any device. Frozen tensors
+    /// make no difference.
     pub fn initialise(&self, rng: &mut impl Draw) -> Result<(), TchError> {
         let _no_grad = NoGrad::new();
         let mut params: Vec<&Param> = self.all().collect();
@@ -180,12 +180,12 @@ impl ParamSet {
         params.map(|param| param.tensor.numel() as u64).sum()
     }
 
-    /// Where the tensors are.
+    /// The device of the tensors.
     pub fn device(&self) -> Device {
         self.backend.device
     }
 
-    /// Where the tensors are and what computes on them.
+    /// The device of the tensors and the kernels that compute on them.
     pub fn backend(&self) -> Backend {
         self.backend
     }
@@ -196,7 +196,7 @@ fn drawn(size: &[i64], fill: impl FnOnce(&mut [f32])) -> Result<Tensor, TchError
     let count = size.iter().product::<i64>() as usize;
     let mut values = Vec::new();
     if values.try_reserve_exact(count).is_err() {
-        // As libtorch says it.
+        // The message is in libtorch's words.
         return Err(TchError::Torch(format!(
             "can't allocate memory: {count} values are drawn"
         )));

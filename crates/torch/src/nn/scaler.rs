@@ -42,7 +42,7 @@ impl LossScaler {
         [("scale", &self.scale), ("finite_steps", &self.growth_tracker)]
     }
 
-    /// `loss` times the scale: what is propagated backward.
+    /// `loss` times the scale, the value to propagate backward.
     pub fn scaled(&self, loss: &Tensor) -> Result<Tensor, TorchError> {
         Ok(loss.f_mul(&self.scale)?)
     }
@@ -68,7 +68,7 @@ impl LossScaler {
         Ok(())
     }
 
-    /// As new, in place: at the start of an episode and at a rollback.
+    /// Makes the scaler as new, in place: at the start of an episode and at a rollback.
     pub fn reset(&mut self) -> Result<(), TorchError> {
         let _ = self.scale.f_fill_(INITIAL_SCALE)?;
         let _ = self.growth_tracker.f_zero_()?;

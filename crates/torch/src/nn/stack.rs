@@ -22,9 +22,9 @@ pub struct Stack {
     layers: Vec<Layer>,
 }
 
-/// Methods fail as libtorch does: when memory runs out, or where shapes do not fit.
+/// Its methods fail as libtorch does: when memory runs out, or where shapes do not fit.
 impl Stack {
-    /// No layers yet; `width`: of the input.
+    /// A stack without layers; `width`: of the input.
     pub fn new(name: impl Into<String>, width: i64) -> Self {
         Self {
             name: name.into(),
@@ -33,7 +33,7 @@ impl Stack {
         }
     }
 
-    /// The name of a layer that comes next.
+    /// The name of the next layer.
     pub fn next_name(&self) -> String {
         format!("{}.{}", self.name, self.layers.len())
     }
@@ -71,7 +71,7 @@ impl Stack {
         }
     }
 
-    /// All layers in order: `[.., inputs]` to `[.., outputs of the last]`.
+    /// Runs all layers in order: `[.., inputs]` to `[.., outputs of the last]`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
         self.layers.iter().try_fold(x.shallow_clone(), |x, layer| match layer {
             Layer::Linear(linear) => linear.forward(&x),

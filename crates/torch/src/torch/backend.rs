@@ -1,4 +1,4 @@
-//! Where tensors live and what computes on them: passed to everything that builds a network.
+//! The device of tensors and the kernels that compute on them: passed to everything that builds a network.
 
 use tch::Device;
 
@@ -7,9 +7,9 @@ use crate::scenario::{DeviceSpec, Kernels};
 /// A device and the kernels that are used there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backend {
-    /// Where tensors are.
+    /// The device of the tensors.
     pub device: Device,
-    /// As the scenario wants them.
+    /// The kernels that the scenario chooses.
     pub kernels: Kernels,
 }
 
@@ -17,7 +17,7 @@ impl Backend {
     /// The processor with the engine's own kernels.
     pub const CPU: Self = Self::new(Device::Cpu, Kernels::Own);
 
-    /// `kernels` on `device`.
+    /// A backend with `kernels` on `device`.
     pub const fn new(device: Device, kernels: Kernels) -> Self {
         Self { device, kernels }
     }

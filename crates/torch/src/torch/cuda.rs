@@ -5,7 +5,7 @@
 
 use tch::Cuda;
 
-/// Why CUDA devices cannot be used.
+/// The reason why CUDA devices cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum CudaError {
@@ -25,7 +25,7 @@ pub enum CudaError {
     NoWorkspace { index: usize },
 }
 
-/// Streams that libtorch has of each device: it hands them out in turn.
+/// Streams that libtorch has of each device. It hands them out one after another.
 pub const POOL_STREAMS: usize = 32;
 
 /// Gives cuBLAS the fixed workspace that reproducible products need, unless the user chose one: libtorch refuses them
@@ -47,7 +47,7 @@ pub fn fix_cublas_workspace() -> bool {
     is_alone
 }
 
-/// False if that is not known.
+/// Whether the process has one thread; false if that is not known.
 fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
@@ -96,7 +96,7 @@ fn open_libtorch_cuda() -> Result<(), String> {
     Err("CUDA devices are supported on Linux only".into())
 }
 
-/// Why a library cannot be opened: libloading's own text says only that it failed, the loader's names what is missing.
+/// The reason why a library cannot be opened: libloading's own text says only that it failed, the loader's names the cause.
 pub(super) fn reason_of(error: &libloading::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => cause.to_string(),

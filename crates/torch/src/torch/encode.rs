@@ -9,7 +9,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::TorchError;
 
-/// The values of a tensor, bit for bit and row-major, and nothing of a device.
+/// The values of a tensor, bit for bit and row-major, without a device.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PlainTensor {
     kind: Dtype,
@@ -38,7 +38,7 @@ impl PlainTensor {
         })
     }
 
-    /// A tensor on the CPU that holds them: of any shape, that of these values, and of their kind.
+    /// A tensor on the CPU that holds them, of any shape: it has the shape and kind of these values.
     ///
     /// # Errors
     /// Out of memory.
@@ -57,7 +57,7 @@ impl PlainTensor {
         &self.shape
     }
 
-    /// Values of it.
+    /// Number of values.
     pub fn numel(&self) -> usize {
         self.shape.iter().product()
     }
@@ -73,7 +73,7 @@ impl PlainTensor {
     }
 }
 
-/// Kind and shape; values are many.
+/// Prints kind and shape, as values are many.
 impl fmt::Debug for PlainTensor {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{:?} {:?}", self.kind, self.shape)
@@ -100,7 +100,7 @@ pub fn encode_plain<'a>(tensors: impl IntoIterator<Item = (&'a str, &'a PlainTen
     encode(tensors, None)
 }
 
-/// The same with a text under `key` of the file's metadata.
+/// Encodes named values with a text under `key` of the file's metadata.
 ///
 /// # Errors
 /// Those of [`encode_plain`].
@@ -129,7 +129,7 @@ fn encode<'a>(
 /// Tensors in the bytes of a safetensors file, by name.
 ///
 /// # Errors
-/// Bytes that are no such file.
+/// Bytes that aren't such a file.
 pub fn decode_plain(bytes: &[u8]) -> Result<BTreeMap<String, PlainTensor>, TorchError> {
     let file = SafeTensors::deserialize(bytes).map_err(|error| TorchError::Other(error.to_string()))?;
     let plain = file.iter().map(|(name, view)| {
@@ -143,7 +143,7 @@ pub fn decode_plain(bytes: &[u8]) -> Result<BTreeMap<String, PlainTensor>, Torch
     Ok(plain.collect())
 }
 
-/// The same with the text under `key` of the file's metadata, if it is there.
+/// Decodes tensors with the text under `key` of the file's metadata, if it is there.
 ///
 /// # Errors
 /// Those of [`decode_plain`].
@@ -161,7 +161,7 @@ pub fn decode_described(
     Ok((tensors, text))
 }
 
-/// Kinds of number that are saved, and what files call them.
+/// Kinds of number that are saved, and their names in files.
 const KINDS: [(Kind, Dtype); 8] = [
     (Kind::Bool, Dtype::BOOL),
     (Kind::Uint8, Dtype::U8),

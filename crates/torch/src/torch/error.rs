@@ -1,4 +1,4 @@
-//! Failures of tensor work: C++ exceptions, tch's errors and its panics, sorted by what can be done about them.
+//! Failures of tensor work: C++ exceptions, tch's errors and its panics, sorted by their remedies.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -17,8 +17,8 @@ pub enum TorchError {
          device; where a rollout was made, fewer run.max_steps or run.n_envs"
     )]
     OutOfMemory(String),
-    /// The process's device state is lost; nothing more may be asked of the device. Start the process again, and resume the run from
-    /// its last checkpoint.
+    /// The process's device state is lost, and the device can't be used any more. Start the process again, and resume the run
+    /// from its last checkpoint.
     #[error("the device failed: {0}")]
     DeviceFault(String),
     /// Tensors that do not fit together: a mistake in a host, a seed module or a data set.
@@ -35,7 +35,7 @@ const OUT_OF_MEMORY: &[&str] = &[
     "cannot allocate memory",
     "not enough memory",
     "bad_alloc",
-    // An error of this type that was wrapped into another one.
+    // The words of an error of this type that was wrapped into another one.
     "no memory is left",
 ];
 const DEVICE_FAULT: &[&str] = &[
@@ -84,7 +84,7 @@ impl TorchError {
         }
     }
 
-    /// Of a panic: one of tch's carries libtorch's message; any other is taken as it is.
+    /// The error of a panic: one of tch's carries libtorch's message; any other is taken as it is.
     fn of_panic(text: String) -> Self {
         Self::classify(torch_message(&text).unwrap_or(text))
     }
@@ -170,7 +170,7 @@ fn without_stack(message: &str) -> &str {
     message[..end.unwrap_or(message.len())].trim_end()
 }
 
-/// The message without the place in libtorch at which a CPU's allocator found out.
+/// The message without the place in libtorch at which a CPU's allocator failed.
 fn without_allocator(message: &str) -> &str {
     message
         .split_once("DefaultCPUAllocator: ")

@@ -37,17 +37,17 @@ pub(crate) unsafe fn check(error: *mut c_char) -> Result<(), TorchError> {
     unsafe { take_error(error) }.map_err(TorchError::classify)
 }
 
-/// [`check`] for what behaves like an operator of tch.
+/// [`check`] for a call that behaves like an operator of tch.
 ///
 /// # Safety
-/// As for [`check`].
+/// Those of [`check`].
 pub(crate) unsafe fn check_operator(error: *mut c_char) -> Result<(), TchError> {
     // SAFETY: the caller's promise.
     unsafe { take_error(error) }.map_err(TchError::Torch)
 }
 
 /// # Safety
-/// As for [`check`].
+/// Those of [`check`].
 unsafe fn take_error(error: *mut c_char) -> Result<(), String> {
     if error.is_null() {
         return Ok(());
@@ -343,6 +343,6 @@ unsafe extern "C" {
     pub(crate) fn simic_set_matmul_precision(precision: *const c_char) -> *mut c_char;
     pub(crate) fn simic_set_deterministic(on: bool) -> *mut c_char;
 
-    /// libtorch's own: what it was built as, a byte for each part of the number.
+    /// libtorch's own function: the version it was built as, a byte for each part of the number.
     pub(crate) safe fn aoti_torch_abi_version() -> u64;
 }

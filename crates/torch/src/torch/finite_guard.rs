@@ -1,4 +1,4 @@
-//! Tensors that go back to what they were where they stop being finite, decided on their device.
+//! Tensors that return to their earlier values where they stop being finite, decided on their device.
 
 use tch::{TchError, Tensor};
 
@@ -9,7 +9,7 @@ use super::ffi::{self, pointer, pointers};
 #[derive(Debug)]
 pub struct FiniteGuard {
     tensors: Vec<Tensor>,
-    /// The values of all, one after another.
+    /// The values of all tensors, one after another.
     kept: Tensor,
 }
 
@@ -38,7 +38,7 @@ impl FiniteGuard {
         unsafe { ffi::check(ffi::simic_keep(list.as_ptr(), list.len(), pointer(&self.kept))) }
     }
 
-    /// A copy of what was kept, for [`restore`](Self::restore) when more has been kept since.
+    /// A copy of the kept values, for [`restore`](Self::restore) when more has been kept since.
     ///
     /// # Errors
     /// libtorch's, when memory runs out.
@@ -46,7 +46,7 @@ impl FiniteGuard {
         self.kept.f_detach_copy()
     }
 
-    /// Puts all tensors back to what was kept last, or `earlier`.
+    /// Returns all tensors to the values kept last, or to `earlier`.
     ///
     /// # Errors
     /// libtorch's.
@@ -54,7 +54,7 @@ impl FiniteGuard {
         self.put_back(earlier.unwrap_or(&self.kept), false)
     }
 
-    /// Puts all tensors back to what was kept if one of them holds a value that is not finite by now. Call it when no
+    /// Returns all tensors to the kept values if one of them holds a value that is not finite by now. Call it when no
     /// backward pass needs them any more.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! The device that tests of tensors are played on: `SIMIC_ENGINE_TEST_DEVICE`, spelt as in a scenario; the CPU by default.
-//! Elsewhere libtorch keeps to reproducible kernels and to f32. What isn't a device ends the tests.
+//! The device on which tests of tensors run: `SIMIC_ENGINE_TEST_DEVICE`, spelt as in a scenario; the CPU by default.
+//! Elsewhere libtorch keeps to reproducible kernels and to f32. An invalid name ends the tests.
 
 use std::sync::LazyLock;
 
@@ -28,7 +28,7 @@ fn open_cuda(index: usize) -> Result<(), String> {
     settings.map_err(|error| error.to_string())
 }
 
-/// In front of `main`: libtorch looks for CUDA once, which the first test on the CPU would have it do, and the workspace of
+/// Runs before `main`: libtorch looks for CUDA once, which the first test on the CPU would trigger, and the workspace of
 /// cuBLAS is fixed while there is one thread.
 #[cfg(target_os = "linux")]
 #[used]
@@ -40,22 +40,22 @@ static IN_FRONT_OF_MAIN: extern "C" fn() = {
     open
 };
 
-/// Where tests have their tensors.
+/// The device of the tests' tensors.
 pub fn test_device() -> Device {
     *DEVICE
 }
 
-/// The same with the engine's own kernels, which compute on a CPU alone.
+/// The same device with the engine's own kernels, which compute on a CPU alone.
 pub fn test_backend() -> Backend {
     Backend::new(test_device(), Kernels::Own)
 }
 
-/// An input on the device of the tests: itself where that is the CPU.
+/// An input on the device of the tests: the tensor itself where that is the CPU.
 pub fn on_device(tensor: Tensor) -> Tensor {
     tensor.to_device(test_device())
 }
 
-/// How far results may lie from what is expected: `cpu`, which is 0 where bits are compared, and `other` on other devices.
+/// The allowed distance of results from the expected ones: `cpu`, which is 0 where bits are compared, and `other` elsewhere.
 pub fn tolerance(cpu: f64, other: f64) -> f64 {
     match test_device() {
         Device::Cpu => cpu,

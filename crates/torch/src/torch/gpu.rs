@@ -1,4 +1,4 @@
-//! The driver's data about a CUDA device. Its library is asked at run time: libtorch has them only in CUDA's headers, without
+//! The driver's data about a CUDA device. Its library is loaded at run time: libtorch has them only in CUDA's headers, without
 //! which the engine compiles.
 
 use std::ffi::{CStr, c_int};
@@ -9,14 +9,14 @@ use serde::Serialize;
 /// A CUDA device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Gpu {
-    /// Of the product.
+    /// Name of the product.
     pub name: String,
     /// Version of the driver; `None` where the system does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// Of the architecture, `9.0`.
+    /// Version of the architecture, `9.0`.
     pub compute_capability: String,
-    /// All that it has.
+    /// All memory that it has.
     pub memory_bytes: u64,
 }
 

@@ -1,6 +1,6 @@
-//! CUDA graphs: what a stream was asked for once is asked for again by one call, which costs the host one launch.
+//! CUDA graphs: one call repeats work that was once queued in a stream, and costs the host one launch.
 //!
-//! The engine links nothing of CUDA, so what calls libtorch's CUDA part is a library of its own (`graphs.cpp`). A build has its
+//! The engine links nothing of CUDA, so a separate library calls libtorch's CUDA part (`graphs.cpp`). A build has its
 //! bytes in here; they are opened for the first capture, after [`load_cuda`](super::load_cuda) has opened that part.
 
 use std::ffi::{CStr, c_char};
@@ -31,12 +31,12 @@ unsafe impl Send for Graph {}
 static CAPTURES: Mutex<()> = Mutex::new(());
 
 impl Graph {
-    /// Work that `body` queues in this thread's current stream, which must be one of the pool ([`Stream`](super::Stream)).
-    /// It isn't computed before [`Self::replay`]. The body runs once, ends in the stream that it began in, and doesn't capture,
-    /// replay or wait for the device. While it runs, no thread can draw random numbers of CUDA.
+    /// Captures the work that `body` queues in this thread's current stream, which must be one of the pool
+    /// ([`Stream`](super::Stream)). It isn't computed before [`Self::replay`]. The body runs once, ends in the stream that it began in,
+    /// and doesn't capture, replay or wait for the device. While it runs, no thread can draw random numbers of CUDA.
     ///
     /// With `pool_of` both graphs compute in the same memory: they are replayed one after the other, in the order of their
-    /// captures, and what the first has left there is read before the second is replayed.
+    /// captures, and results of the first are read before the second is replayed.
     ///
     /// # Errors
     /// The reason of [`graphs_unavailable`], where `body` is not run; `body`'s error, as it is ([`capture_error`] sorts it);
@@ -84,7 +84,7 @@ impl Drop for Graph {
     }
 }
 
-/// Words that classify as a fault of the device, and what they mean in a capture, where nothing is executed.
+/// Words that classify as a fault of the device, and their meaning in a capture, where nothing is executed.
 const OF_CAPTURE: [(&str, &str); 2] = [("CUDA error", "CUDA"), ("_STATUS_EXECUTION_FAILED", " did not execute")];
 
 /// Error of a capture, by its text: CUDA says the same of work that cannot be captured as of a device that has failed.
@@ -100,12 +100,12 @@ pub fn capture_error(message: impl AsRef<str>) -> TorchError {
     }
 }
 
-/// Why nothing can be captured in this process; `None` where it can. Ask after [`load_cuda`](super::load_cuda).
+/// The reason why nothing can be captured in this process; `None` where it can. Call it after [`load_cuda`](super::load_cuda).
 pub fn graphs_unavailable() -> Option<String> {
     functions().err()
 }
 
-/// Empty where the build found no headers of CUDA.
+/// The library, empty where the build found no headers of CUDA.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libsimic_graphs.so"));
 
 /// The functions of `graphs.cpp`.

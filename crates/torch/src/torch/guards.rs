@@ -1,4 +1,4 @@
-//! Modes of the current thread as values: dropped, also by unwinding, they restore what was in force before.
+//! Modes of the current thread as values: dropped, also by unwinding, they restore the earlier mode.
 //!
 //! Guards nest in this order: stream ⊃ grad mode ⊃ autocast. None of them is `Send`: libtorch keeps
 //! these modes per thread.

@@ -15,15 +15,15 @@ pub struct HostBuffer {
     /// `u8 [n]`; there is no other handle.
     bytes: Tensor,
     device: Device,
-    /// Where a CUDA stream is done with the last copy.
+    /// The point at which a CUDA stream is done with the last copy.
     copied: Option<Event>,
 }
 
 impl HostBuffer {
-    /// Of `len` bytes, for copies to `device`.
+    /// A buffer of `len` bytes, for copies to `device`.
     ///
     /// # Errors
-    /// No memory.
+    /// Memory that runs out.
     pub fn new(len: usize, device: Device) -> Result<Self, TorchError> {
         let mut bytes = Tensor::f_zeros([len as i64], (Kind::Uint8, Device::Cpu))?;
         if device.is_cuda() {

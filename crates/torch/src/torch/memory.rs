@@ -1,11 +1,11 @@
-//! Memory: on CPU, freed blocks of tensors are kept in the process; of other devices, how much is left and in use.
+//! Memory: on CPU, freed blocks of tensors are kept in the process; for other devices, the bytes that are left and in use.
 
 use serde::{Deserialize, Serialize};
 use tch::Device;
 
 use super::ffi;
 
-/// Has freed blocks of tensors kept for the next ones: those of up to 1 MiB by the thread that frees them, up to 32 MiB
+/// Keeps freed blocks of tensors for the next ones: those of up to 1 MiB by the thread that frees them, up to 32 MiB
 /// each; larger ones, each mapped by itself, in one list for all threads, until they have gone unused for long.
 ///
 /// By default every large block is mapped, zeroed page by page and unmapped again around each tensor operation, which
@@ -23,8 +23,8 @@ pub fn kept_bytes() -> usize {
     unsafe { ffi::simic_kept_bytes() }
 }
 
-/// Gives back what the calling thread keeps, freed blocks of tensors and of libtorch's libraries the buffers of their products,
-/// and the large freed blocks of all threads. The buffers are lost with a thread that ends without.
+/// Frees the blocks that the calling thread keeps, of tensors and of libtorch's libraries the buffers of their products,
+/// and the large freed blocks of all threads. A thread that ends without this call loses the buffers.
 pub fn free_thread_buffers() {
     // SAFETY: no product is being computed on the calling thread, and blocks that are kept belong to no tensor.
     unsafe { ffi::simic_free_thread_buffers() };
@@ -42,7 +42,7 @@ impl Drop for FreeThreadBuffers {
 }
 
 /// Bytes that a device has left for all processes. `None` for the CPU, whose memory is the machine's, and for devices that do
-/// not tell.
+/// not report it.
 pub fn free_bytes(device: Device) -> Option<u64> {
     let index = index_of(device)?;
     let mut bytes = 0;
@@ -54,11 +54,11 @@ pub fn free_bytes(device: Device) -> Option<u64> {
 /// Memory that the process has of a device, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMemory {
-    /// In tensors.
+    /// Bytes in tensors.
     pub allocated: u64,
     /// The most that was in tensors at once since [`reset_peak_memory`].
     pub peak: u64,
-    /// Held by libtorch for tensors, in use or not.
+    /// Bytes held by libtorch for tensors, in use or not.
     pub reserved: u64,
 }
 
@@ -82,7 +82,7 @@ pub fn device_memory(device: Device) -> Option<DeviceMemory> {
     })
 }
 
-/// Lets the peak of [`device_memory`] begin again; nothing where there is none.
+/// Restarts the peak of [`device_memory`]. Does nothing where there is none.
 pub fn reset_peak_memory(device: Device) {
     if let Some(index) = index_of(device) {
         // SAFETY: libtorch changes a number of its own, or says that it has none of this device.

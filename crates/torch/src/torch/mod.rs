@@ -1,8 +1,8 @@
 //! Safe additions to tch: guards, streams, memory, copies in one call, the door for reads, CUDA at run time.
 //!
 //! Everything unsafe of the engine lives in this folder and in `kernels`, over C++ that uses libtorch's device-generic
-//! headers only: the engine compiles against a CPU-only libtorch and finds CUDA at run time. CUDA graphs alone have no such
-//! headers, and are a library of their own. C++ exceptions arrive as [`TorchError`].
+//! headers only: the engine compiles against a CPU-only libtorch and finds CUDA at run time. Only CUDA graphs have no such
+//! headers, and are in a separate library. C++ exceptions arrive as [`TorchError`].
 
 mod backend;
 mod cuda;

@@ -1,4 +1,4 @@
-//! The precision of computation: process-wide switches, set once at start, and what mixed precision resolves to.
+//! The precision of computation: process-wide switches, set once at start, and the type that mixed precision resolves to.
 
 use tch::Kind;
 
@@ -27,7 +27,7 @@ pub fn set_deterministic(on: bool) -> Result<(), TorchError> {
 }
 
 /// Number format of mixed precision, on CUDA or on a CPU; `None`: f32 throughout. `auto` is f32 on a CPU; a format asked for
-/// by name is used wherever it runs. `field` asks for it. Call it only once CUDA has been loaded if there is any.
+/// by name is used wherever it runs. `field` names the setting. Call it only once CUDA has been loaded if there is any.
 pub fn mixed_kind(field: &str, mode: AmpMode, on_cuda: bool) -> Option<Kind> {
     match mode {
         AmpMode::Off => None,

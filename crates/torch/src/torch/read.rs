@@ -33,12 +33,12 @@ impl HostSyncCounter {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// From here to [`allow`](Self::allow) a read is a mistake of the engine.
+    /// Forbids reads: from here to [`allow`](Self::allow) one is a mistake of the engine.
     pub fn forbid(&self) {
         self.forbidden.store(true, Ordering::Relaxed);
     }
 
-    /// Reads are in order again.
+    /// Allows reads again.
     pub fn allow(&self) {
         self.forbidden.store(false, Ordering::Relaxed);
     }
@@ -82,7 +82,7 @@ pub fn peek(number: &Tensor) -> Result<Option<f64>, TorchError> {
     Ok(copy_to_host(number, Kind::Double)?.first().copied())
 }
 
-/// The uncounted copy, for self-tests before a run begins and for what isn't a device's.
+/// The uncounted copy, for self-tests before a run begins and for values that belong to no device.
 pub(crate) fn copy_to_host<T: kind::Element + Copy + Default>(
     tensor: &Tensor,
     kind: Kind,
@@ -90,7 +90,7 @@ pub(crate) fn copy_to_host<T: kind::Element + Copy + Default>(
     let flat = catch(|| tensor.detach().to_kind(kind).contiguous())?;
     let mut values = vec![T::default(); flat.numel()];
     let n = values.len();
-    // Of a tensor without elements libtorch has no address to copy from.
+    // A tensor without elements has no address to copy from in libtorch.
     if n > 0 {
         #[expect(clippy::disallowed_methods, reason = "this is the door")]
         flat.f_copy_data(&mut values, n)?;

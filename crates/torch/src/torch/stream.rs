@@ -1,6 +1,6 @@
 //! Streams for any device: queues of work that run side by side on CUDA and are no-ops elsewhere.
 //!
-//! Every CUDA env has a stream of its own and does all its tensor work inside that stream's guard.
+//! Every CUDA env has its own stream and does all its tensor work inside that stream's guard.
 //! On a CPU the same program runs with the same results, and every operation here does nothing.
 
 use std::marker::PhantomData;
@@ -21,7 +21,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream of libtorch's pool on `device`. The pool holds 32 per device and hands them out in turn; with more envs
+    /// A stream of libtorch's pool on `device`. The pool holds 32 per device and hands them out one after another; with more envs
     /// streams are shared, which only serialises.
     pub fn from_pool(device: Device) -> Result<Self, TorchError> {
         let raw = match device {

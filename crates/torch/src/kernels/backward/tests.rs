@@ -45,7 +45,7 @@ fn objective(params: &[Tensor]) -> Tensor {
     let layer = |x: &Tensor| layer_onto(x, None);
 
     let features = block(&(x * 0.5), BlockEnd::ReluAndPool);
-    // Its own input, that of the block in front, then another path's, whose gradient arrives from elsewhere as well.
+    // Its own input, that of the block in front, then another path's, whose gradient arrives from elsewhere too.
     let features = block(&features, BlockEnd::AddAndRelu(&features));
     let features = block(&block(&features, BlockEnd::Relu), BlockEnd::AddAndRelu(&features));
     let features = block(&layer(&features), BlockEnd::AddAndRelu(&features)) * features.sigmoid();
@@ -54,7 +54,7 @@ fn objective(params: &[Tensor]) -> Tensor {
     let onto = |features| Some(Onto::StraightThrough { features });
     let features = layer_onto(&features.detach(), onto(&features));
     let onto = |features| Some(Onto::Added { features, alpha: 0.7 });
-    // Their own input, then features that are read elsewhere as well, then features of another path.
+    // Their own input, then features that are read elsewhere too, then features of another path.
     let features = layer_onto(&features, onto(&features));
     let features = layer_onto(&features, onto(&features)) * features.sigmoid();
     let features = layer_onto(&layer(&features), onto(&features));
@@ -78,7 +78,7 @@ fn largest(tensor: &Tensor) -> f64 {
 fn gradients_are_those_of_libtorchs_engine_and_laid_out_as_their_parameters() {
     let (ours, theirs) = (params(), params());
 
-    // Twice, so that the second pass adds to what the first has left.
+    // Runs twice, so that the second pass adds to the gradients of the first.
     for _ in 0..2 {
         backward(&objective(&ours), Backend::CPU).expect("a graph");
         objective(&theirs).f_backward().expect("a graph");
@@ -93,7 +93,7 @@ fn gradients_are_those_of_libtorchs_engine_and_laid_out_as_their_parameters() {
     }
 }
 
-/// As on CUDA, where the engine has no kernels.
+/// Libtorch's engine walks the graph as on CUDA, where the engine has no kernels.
 #[test]
 fn a_graph_of_libtorchs_operators_alone_is_walked_as_by_libtorchs_engine() {
     let shapes: [&[i64]; 6] = [&[3, 4, 6, 6], &[4, 4, 3, 3], &[4], &[4], &[5, 4], &[7, 5]];

@@ -13,7 +13,7 @@ fn bits(tensor: &Tensor) -> Vec<u32> {
     values.into_iter().map(f32::to_bits).collect()
 }
 
-/// Logits between -12 and 12, no two of a row alike.
+/// Logits between -12 and 12, no two of a row equal.
 fn logits(rows: i64, classes: i64) -> Tensor {
     let count = Tensor::arange(rows * classes, (Kind::Float, Device::Cpu));
     ((count * 0.731).sin() * 12.0).view([rows, classes])
@@ -23,7 +23,7 @@ fn targets(rows: i64, classes: i64) -> Tensor {
     (Tensor::arange(rows, (Kind::Int64, Device::Cpu)) * 3).remainder(classes)
 }
 
-/// Of rows that are a share of their batch: objective, gradient, predictions, mean loss.
+/// Objective, gradient, predictions and mean loss of rows that are a share of their batch.
 fn loss_of_share(
     share: f64,
     logits: &Tensor,

@@ -50,7 +50,7 @@ fn largest(tensor: &Tensor) -> f64 {
     f64::try_from(tensor.to_kind(Kind::Double).abs().max()).expect("a number")
 }
 
-/// The engine's operator against the same in libtorch, in f32 and in f64: result and every gradient lie at most twice as
+/// Compares the engine's operator with libtorch's in f32 and in f64: result and every gradient lie at most twice as
 /// far from the f64 ones as libtorch's own f32, or within the rounding of values of their size. They are the same bits at
 /// every level.
 fn assert_kernel(own: Operator, libtorch: Operator, inputs: &[Tensor], out_shape: &[i64]) -> Result<(), TestCaseError> {
@@ -68,7 +68,7 @@ fn assert_kernel(own: Operator, libtorch: Operator, inputs: &[Tensor], out_shape
     assert_same_bits_at_every_level(own, inputs, out_shape)
 }
 
-/// The same bits at every level that this CPU has; levels that it does not have are printed.
+/// Checks that bits are equal at every level that this CPU has; levels that it does not have are printed.
 fn assert_same_bits_at_every_level(own: Operator, inputs: &[Tensor], out_shape: &[i64]) -> Result<(), TestCaseError> {
     let slope = values(out_shape, 78);
     let mut first: Option<Vec<Tensor>> = None;
@@ -97,7 +97,7 @@ struct Images {
     inputs: i64,
     outputs: i64,
     kernel: i64,
-    /// Of a block.
+    /// Stride of a block.
     stride: i64,
     draw: u64,
 }
@@ -126,7 +126,7 @@ impl Images {
         }
     }
 
-    /// Another for each `which`.
+    /// Another tensor for each `which`.
     fn tensor(&self, shape: &[i64], which: u64) -> Tensor {
         values(shape, self.draw.wrapping_add(which))
     }
@@ -152,7 +152,7 @@ impl Images {
     }
 }
 
-/// With statistics as at initialisation.
+/// A norm with statistics as at initialisation.
 fn new_norm(scale: &Tensor, shift: &Tensor) -> BatchNorm {
     BatchNorm {
         scale: scale.shallow_clone(),
@@ -249,7 +249,7 @@ fn what_does_not_fit_is_refused() {
     assert!(!refused(values(&[8, 4, 3, 3], 0)));
 }
 
-/// Results of every operator on images; with the weight where it has one.
+/// Results of every operator on images, with the weight where the operator has one.
 fn of_every_operator(x: &Tensor, weight: &Tensor) -> [(&'static str, Result<Tensor, TchError>); 7] {
     let channels = x.size()[1];
     let of_channels = |rows: i64| values(&[rows, channels], 1);

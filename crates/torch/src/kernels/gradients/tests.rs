@@ -38,7 +38,7 @@ fn assert_close(actual: &[f64], expected: &[f64], tolerance: f64) {
 /// f32 gradients take the flat path on CPU, f64 gradients libtorch's multi-tensor operators, as on CUDA.
 const BOTH_PATHS: [Kind; 2] = [Kind::Float, Kind::Double];
 
-/// Norm 5, limit 1, over two tensors together; an undefined gradient is passed over.
+/// Tests norm 5, limit 1, over two tensors together; an undefined gradient is skipped.
 #[test]
 fn a_group_is_clipped_to_its_common_norm() {
     for kind in BOTH_PATHS {
@@ -93,7 +93,7 @@ fn a_gradient_explodes_at_a_multiple_of_what_it_is_clipped_to() {
     assert_eq!([Some(2.0), None].map(exploding), [20.0, 10.0]);
 }
 
-/// Norms 3, 4, 1e-8 and 12 with clip 1, so that more than 10 explodes.
+/// Tests norms 3, 4, 1e-8 and 12 with clip 1, so that more than 10 explodes.
 #[test]
 fn statistics_count_vanishing_and_exploding_tensors() {
     for kind in BOTH_PATHS {
@@ -130,7 +130,7 @@ fn statistics_of_nothing_are_zero() {
     assert_eq!(read(&stats), [0.0; 5]);
 }
 
-/// The partial sums of the flat path against a plain sum, at lengths around the width of its lanes.
+/// Compares the partial sums of the flat path with a plain sum, at lengths around the width of its lanes.
 #[test]
 fn every_element_of_any_length_counts_once() {
     for n in [1usize, 7, 8, 9, 16, 1003] {

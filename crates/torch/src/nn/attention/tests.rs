@@ -23,7 +23,7 @@ fn text(tokens: i64) -> Tensor {
     angles.sin().view([2, tokens, 8])
 }
 
-/// By its definition, one query at a time.
+/// Computes the attention by its definition, one query at a time.
 fn by_definition(attention: &CausalAttention, x: &Tensor, width: i64) -> Tensor {
     let (_, tokens, _) = x.size3().unwrap();
     let parts = attention.qkv.forward(x).unwrap().chunk(3, -1);

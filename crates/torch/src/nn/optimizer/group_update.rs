@@ -24,7 +24,7 @@ impl Optimizer {
             let gradients = &update.columns.gradients;
             let mut found = columns(gradients.start, gradients.len())?;
             if self.params.is_empty() {
-                // Statistics of nothing lie on no device.
+                // Statistics without gradients are on no device.
                 let _ = found.f_zero_()?;
             } else {
                 found.f_copy_(&grad_stats(&self.params, thresholds.vanishing, thresholds.exploding)?)?;
@@ -32,7 +32,7 @@ impl Optimizer {
         }
         clip_group(&self.params, update.max_norm, found)?;
         if let Some(streak) = update.streak() {
-            // How many of the step's last samples in a row were not finite.
+            // Counts the step's last samples in a row that were not finite.
             let _ = columns(streak, 1)?.f_add_scalar_(1.0)?.f_mul_(&found.bad)?;
         }
         let _ = columns(update.columns.skipped, 1)?.f_add_(&found.bad)?;

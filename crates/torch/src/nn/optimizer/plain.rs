@@ -1,4 +1,4 @@
-//! The optimizer rules as plain tensor formulas: what the fused kernels are tested against, and their replacement where
+//! The optimizer rules as plain tensor formulas. Tests compare the fused kernels with them, and they replace those where
 //! a device refuses them.
 //!
 //! A suppressed step is a selection, never a multiplication by zero: NaN times zero is NaN.

@@ -2,7 +2,7 @@ use super::*;
 use crate::nn::fixtures::read;
 use crate::torch::fixtures::{on_device, test_backend, test_device, tolerance};
 
-/// All that compute on the device of the tests.
+/// All implementations that compute on the device of the tests.
 fn implementations() -> impl Iterator<Item = Implementation> {
     let own = test_backend().uses_own_kernels().then_some(Implementation::Own);
     own.into_iter().chain([Implementation::Fused, Implementation::Plain])
@@ -136,7 +136,7 @@ impl ScalarAdamW {
     }
 }
 
-/// With a suppressed step in between.
+/// Tests a suppressed step in between.
 #[test]
 fn adamw_follows_its_rule_and_a_bad_step_does_not_count() {
     for implementation in implementations() {

@@ -40,7 +40,7 @@ fn what_is_not_said_by_libtorch_is_no_shape_error_for_a_word_in_it() {
     assert_eq!(error, said);
 }
 
-/// As the CPU's allocator says it, and as a panic of tch carries it.
+/// Tests the words of the CPU's allocator, plain and in a panic of tch.
 #[test]
 fn out_of_memory_is_one_line_with_the_size_that_was_asked_for() {
     let raw = "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to \
@@ -58,7 +58,7 @@ fn out_of_memory_is_one_line_with_the_size_that_was_asked_for() {
     }
 }
 
-/// Far more than any machine has.
+/// Asks for far more than any machine has.
 #[test]
 fn an_allocation_that_fails_is_out_of_memory() {
     let error = catch(|| Tensor::zeros([1 << 50], (Kind::Float, Device::Cpu))).expect_err("four petabytes");

@@ -1,8 +1,8 @@
-//! Convolution, batch norm and what follows, as one node.
+//! Convolution, batch norm and the end of a block, as one node.
 
 use super::*;
 
-/// For blocks that leave out positions.
+/// Images for blocks that leave out positions.
 fn strided_images() -> impl Strategy<Value = Images> {
     (images(), 1..5_i64, 1..5_i64).prop_map(|(images, inputs, outputs)| Images {
         inputs: 16 * inputs,
@@ -21,13 +21,13 @@ fn block_inputs(images: Images, adds: bool) -> Vec<Tensor> {
     inputs
 }
 
-/// In front of the ReLU.
+/// The result of a block in front of its ReLU.
 fn before_relu(inputs: &[Tensor], stride: i64) -> Tensor {
     let norm = new_norm(&inputs[2], &inputs[3]);
     before_relu_by_libtorch([&inputs[0], &inputs[1]], stride, &norm, true, inputs.get(4))
 }
 
-/// Whether rounding could decide which way a gradient takes: a ReLU at its bend, or two values of a pool alike.
+/// Whether rounding could decide the path of a gradient: a ReLU at its bend, or two equal values of a pool.
 fn is_undecided(inputs: &[Tensor], stride: i64, pooled: bool) -> bool {
     const MARGIN: f64 = 2e-5;
     let inputs: Vec<Tensor> = inputs.iter().map(|input| input.to_kind(Kind::Double)).collect();
@@ -81,7 +81,7 @@ proptest! {
     }
 }
 
-/// Of the presets' own shapes and others larger than the drawn ones: several chunks of images, tails of tiles, strips.
+/// Tests the presets' own shapes and others larger than the drawn ones: several chunks of images, tails of tiles, strips.
 #[test]
 fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
     for (shape, pooled) in [
@@ -103,7 +103,7 @@ fn blocks_of_the_presets_are_as_exact_as_libtorchs_operators() {
     ] {
         let [.., inputs, outputs, _] = shape;
         for adds in [false, true] {
-            // Those of residual blocks end in both ways.
+            // Convolutions of residual blocks end in both ways.
             if adds && (pooled || inputs != outputs) {
                 continue;
             }

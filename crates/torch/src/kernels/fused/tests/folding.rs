@@ -13,7 +13,7 @@ proptest! {
     }
 }
 
-/// Against the norm with running statistics, unfolded.
+/// Compares with the norm with running statistics, unfolded.
 fn assert_folding(images: Images, pooled: bool, adds: bool) -> Result<(), TestCaseError> {
     let norm = BatchNorm {
         scale: images.per_output(2),
@@ -47,8 +47,8 @@ fn a_folded_block_over_large_images_equals_the_block_in_evaluation() {
     }
 }
 
-/// Tiles subtract inputs from each other, so that more becomes no number (∞ − ∞) than by direct sums, which keep an infinite
-/// value's sign; but only where these read it too.
+/// Tiles subtract inputs from each other, so that more results are NaN (∞ − ∞) than with direct sums, which keep an infinite
+/// value's sign. This holds only where the sums read it too.
 #[test]
 fn by_tiles_an_infinite_value_breaks_more_of_the_outputs_that_read_it_and_no_others() {
     let images = Images::square([2, 32, 16, 16, 3], 5);

@@ -28,7 +28,7 @@ const COLUMNS: GroupColumns = GroupColumns {
     streak: Some(7),
 };
 
-/// The same on every device.
+/// Numbers that are the same on every device.
 fn numbers(count: i64, step: f64, device: Device) -> Tensor {
     let angles = Tensor::arange(count, (Kind::Float, Device::Cpu)) * step;
     angles.sin().to_device(device)
@@ -105,9 +105,9 @@ fn a_gradient_that_is_not_finite_is_counted_and_changes_nothing() {
         // One update of six was skipped, at a sampled batch after which another one was finite.
         assert_eq!(pack[6..], [1.0, 0.0], "{implementation:?}");
         assert!(params.concat().iter().all(|value| value.is_finite()));
-        // Of the three tensors two have gradients, 72 and 19 elements.
+        // Two of the three tensors have gradients, 72 and 19 elements.
         assert_eq!(pack[4..6], [2.0, 91.0]);
-        // Weight decay passes over the one that has none.
+        // Weight decay skips the one that has none.
         assert_eq!(params[2], read(&numbers(3, 0.3, Device::Cpu)));
     }
 }
