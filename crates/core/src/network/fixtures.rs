@@ -46,7 +46,7 @@ fn one_of(rng: &mut RunRng, count: usize) -> usize {
     rng.below(count as u64) as usize
 }
 
-/// Samples as files hold them, on the CPU: of images `u8 [count, side, side, channels]`, of texts `i64 [count, side]`.
+/// Samples as files hold them, on the CPU: images `u8 [count, side, side, channels]`, texts `i64 [count, side]`.
 pub fn samples(network: &GrownNetwork, count: i64) -> Tensor {
     let (channels, side) = (network.graph.channels, network.graph.side);
     match network.graph.topology {

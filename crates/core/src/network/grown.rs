@@ -1,4 +1,4 @@
-//! A network with its tensors, what it was measured to be, and what made it.
+//! A network with its tensors, its measurements and its origin.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,11 +41,11 @@ pub struct GrownNetwork {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// Percent of its samples, of texts of its tokens.
+    /// Percent of its samples, or for texts of its tokens.
     pub accuracy: f64,
     /// Nats per sample, or per token for texts; `None` where it was not measured of just this network.
     pub loss: Option<f64>,
-    /// Samples, of texts tokens.
+    /// Samples, or for texts tokens.
     pub samples: u64,
 }
 

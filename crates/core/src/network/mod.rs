@@ -1,7 +1,7 @@
-//! Grown networks as things of their own: built from their [`Graph`](crate::graph::Graph), applied to data, kept in files; the
+//! Grown networks apart from their env: built from their [`Graph`](crate::graph::Graph), applied to data, kept in files; the
 //! hosts that scenarios choose, such networks among them; and given weights.
 //!
-//! A network that is taken out of an env is a [`GrownNetwork`]: what it computes, its tensors, and what made it. It is built
+//! A network that is taken out of an env is a [`GrownNetwork`]: its layers, its tensors, and its origin. It is built
 //! as a host is, a seed being a layer like any other, so that it can also be grown further.
 
 mod seed_layer;
@@ -33,7 +33,7 @@ use file::some_of;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum NetworkError {
-    /// A layer or a seed of an application's: only its sources say what it computes.
+    /// A layer or a seed of an application: only its sources say what it computes.
     #[error(
         "layer `{name}` of the network is {what} of an application's, which does not say what it computes; implement \
          `graph` for it"
@@ -78,7 +78,7 @@ pub enum NetworkError {
     /// A name that a domain cannot have.
     #[error("the domain {name:?}: {why}")]
     Domain { name: String, why: &'static str },
-    /// Reading a pickle runs what is in it.
+    /// Reading a pickle runs the code in it.
     #[error(
         "{} is a PyTorch pickle, which is a program; save the weights as tensors: \
          safetensors.torch.save_file(model.state_dict(), \"weights.safetensors\")",
@@ -88,7 +88,7 @@ pub enum NetworkError {
     /// A file of another kind, or of a later version.
     #[error("{path} isn't a network that this version reads: {}", .why.chars().take(200).collect::<String>())]
     NotOne { path: PathBuf, why: String },
-    /// The file is not what was written.
+    /// The file differs from the one that was written.
     #[error("{0} is damaged: it is not what was written")]
     Damaged(PathBuf),
     /// A file cannot be read or written.

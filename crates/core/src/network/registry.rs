@@ -1,4 +1,4 @@
-//! All hosts that a scenario may choose: the engine's families, what is registered by name, and networks that were kept.
+//! All hosts that a scenario may choose: the engine's families, hosts registered by name, and networks that were kept.
 
 use std::collections::BTreeMap;
 use std::fmt;
