@@ -58,7 +58,7 @@ pub trait RecurrentCell: Debug + Send {
     /// rollout and update must run the same kernels.
     fn run(x: &Tensor, initial: &[Tensor], weights: &[Tensor; 4], sizes: Option<&Tensor>) -> (Tensor, Vec<Tensor>);
 
-    /// Sets what is drawn by no law in the input bias `[gates·width]`, f32, of one of `layers` layers.
+    /// Sets the values that no law draws in the input bias `[gates·width]`, f32, of one of `layers` layers.
     ///
     /// # Errors
     /// libtorch's.

@@ -65,7 +65,7 @@ pub struct Packing {
     place: Tensor,
     /// Rows that have a first step, a second, and so on: `[steps of the longest row]`, i64, on the CPU, where the kernels read it.
     pub batch_sizes: Tensor,
-    /// Steps of each row: `[B]`, i64, on the device of what is packed.
+    /// Steps of each row: `[B]`, i64, on the device of the packed rows.
     pub lengths: Tensor,
     /// Flat `[B·T]` index of each packed step.
     steps: Tensor,
