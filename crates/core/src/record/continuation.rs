@@ -20,7 +20,7 @@ pub struct Continuation {
     pub next_round: u32,
     /// Steps of this round that have been played.
     pub step: u32,
-    /// Events below belong to what has been played.
+    /// Events below belong to finished rounds.
     pub next_seq: u64,
     /// Differences from the scenario that was played until then, in words.
     pub changed: Vec<String>,
@@ -38,7 +38,7 @@ impl Continuation {
         std::iter::once(Event::run(loaded)).chain(changes)
     }
 
-    /// Moves events after the checkpoint aside and folds the others, into `detectors` as well.
+    /// Moves events after the checkpoint aside and folds the others, into `detectors` too.
     ///
     /// # Errors
     /// Files that cannot be read, written or moved.

@@ -51,7 +51,7 @@ fn a_damaged_end_of_any_kind_is_moved_aside() {
     }
 }
 
-/// A known kind of event whose content is none, in the middle of what is to be kept.
+/// A known kind of event without a valid content, in the middle of the part to be kept.
 #[test]
 fn a_damaged_event_is_moved_aside_with_all_that_stands_behind_it() {
     let damaged = note(1).replace("\"text\"", "\"tex\"");
