@@ -62,7 +62,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// The first strategy that earned what it should not, or honest growth that does not pay.
+    /// The first strategy that earned more than it should, or honest growth that does not pay.
     pub fn first_failure(&self) -> Option<&AuditRow> {
         self.rows.iter().find(|row| !row.passes)
     }

@@ -1,4 +1,4 @@
-//! The rewards of an episode so far, what they amount to, and how telemetry reports them.
+//! The rewards of an episode so far, their sums, and the form in which telemetry reports them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The reward's part of the schedule: the seeds before a decision, what the decision changed, what it is paid.
+//! The reward's part of the schedule: the seeds before a decision, its effects, and its reward.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
@@ -110,7 +110,7 @@ pub(crate) struct RewardedEnv {
     episode: &'static mut EpisodeReward,
 }
 
-/// Pays every env whose seeds were looked at before the action, by what they are after the tick.
+/// Pays every env whose seeds were recorded before the action, by their state after the tick.
 pub(crate) fn compute_reward(
     mut envs: Query<RewardedEnv>,
     clock: Res<RunClock>,

@@ -48,7 +48,7 @@ strategies! {
     TimeoutRegrow => ("timeout_regrow", "holds a helpful seed until it is lost, grows the next, never commits"),
     /// Paid for repairing its own damage.
     DegradeRecover => ("degrade_recover", "blends a harmful seed in and prunes it, over and over"),
-    /// Paid for what is only missing because of it.
+    /// It is paid for a gain that is only missing because of it.
     Ransom => ("ransom", "commits two seeds that are each worth much with the other and nothing together"),
     /// Paid for the last step.
     LateSeed => ("late_seed", "keeps a helpful seed at full amplitude in the last step, uncommitted"),

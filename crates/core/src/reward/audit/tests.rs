@@ -33,7 +33,7 @@ pub fn check_strategies(reward: &RewardConfig, modes: &RewardModes) {
     }
 }
 
-/// The strategies that earn what they should not.
+/// The strategies that earn more than they should.
 pub fn failures(reward: RewardConfig, modes: &RewardModes) -> Vec<&'static str> {
     let rows = audited(&scenario(reward), modes).rows.into_iter();
     let failed = rows.filter(|row| !row.passes);
