@@ -42,7 +42,7 @@ fn indispensable() -> [(InternedScheduleLabel, Work, &'static str); 5] {
     ]
 }
 
-/// Builds all schedules and looks for what is missing.
+/// Builds all schedules and looks for missing parts.
 ///
 /// # Errors
 /// [`MissingPart`]; or bevy's own words on a schedule that cannot be built, such as two systems whose order is not

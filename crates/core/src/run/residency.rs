@@ -8,9 +8,9 @@ use crate::data::{DataError, TaskData};
 use crate::scenario::{AugmentSpec, Residency, RunConfig};
 use crate::torch::{Backend, free_bytes};
 
-/// A copy on a device may take 1 / `DEVICE_SHARE` of what is free there: the rest is for networks and batches.
+/// A copy on a device may take 1 / `DEVICE_SHARE` of its free memory: the rest is for networks and batches.
 const DEVICE_SHARE: u128 = 4;
-/// A copy in the machine's memory may take 1 / `HOST_SHARE` of what is left.
+/// A copy in the machine's memory may take 1 / `HOST_SHARE` of the free part.
 const HOST_SHARE: u128 = 2;
 
 /// Valid data of `data.residency: stream`, and its other values, in words.

@@ -71,7 +71,7 @@ pub(crate) fn open_devices(mut commands: Commands, experiment: Res<Experiment>) 
 /// host and batches. Data that the program makes itself have been judged with the scenario.
 ///
 /// # Errors
-/// Those of start-up.
+/// The failures of start-up.
 pub fn check_place(world: &World) -> Result<(), Failure> {
     let experiment = world.resource::<Experiment>();
     let Experiment { scenario, task, .. } = experiment;
