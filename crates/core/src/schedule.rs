@@ -258,7 +258,7 @@ schedules! {
         Act {
             /// Keeps how the seeds stood before the action: [`capture_reward_inputs`](crate::reward::systems::capture_reward_inputs).
             CaptureRewardInputs => "reward",
-            /// Carries out what was chosen: [`execute_action`](crate::controller::systems::execute_action).
+            /// Carries out the chosen command: [`execute_action`](crate::controller::systems::execute_action).
             ExecuteAction => "action",
         }
         Lifecycle {
@@ -270,11 +270,11 @@ schedules! {
             ComputeReward => "reward",
         }
         Record {
-            /// Completes the transitions with what they were paid: [`store_outcomes`](crate::learner::systems::store_outcomes).
+            /// Completes the transitions with their rewards: [`store_outcomes`](crate::learner::systems::store_outcomes).
             StoreOutcomes => "rollout",
-            /// Records what was seen and done: [`record_steps`](crate::trajectory::collect::record_steps).
+            /// Records observations and decisions: [`record_steps`](crate::trajectory::collect::record_steps).
             RecordTrajectories => "trajectories",
-            /// Carries what was ordered over to the next observation: [`update_tracking`](crate::controller::systems::update_tracking).
+            /// Carries the orders over to the next observation: [`update_tracking`](crate::controller::systems::update_tracking).
             UpdateTracking => "tracking",
         }
         Govern {
