@@ -1,6 +1,6 @@
 //! Legality of orders: one pure predicate for action masks and for execution, so that the two cannot disagree.
 //!
-//! It refuses what the stage machine would certainly refuse, never what is merely unwise.
+//! It refuses commands that the stage machine would certainly refuse, never one that is merely unwise.
 
 use super::{ALPHA_TOLERANCE, SeedRecord, SeedReport};
 use crate::growth::{AlphaMode, FailureReason, GateLevel, LifecycleCommand, LifecycleOp, SeedStage};

@@ -279,7 +279,7 @@ fn is_tried_automatically(seed: &SeedRecord, config: &LifecycleConfig) -> bool {
     config.auto_forward && is_time
 }
 
-/// A record in the making, and what has been done to it so far.
+/// A record in the making, and the changes to it so far.
 struct Draft {
     seed: SeedRecord,
     change: Change,

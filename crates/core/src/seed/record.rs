@@ -1,6 +1,6 @@
 //! A slot's record of its seed: plain data without tensors, from germination until the slot is free again.
 //!
-//! A change of it is data as well: an operation reads the old record and returns a [`SeedPlan`] of the new record, the tensors to
+//! A change of it is data too: an operation reads the old record and returns a [`SeedPlan`] of the new record, the tensors to
 //! change and the events to write. Nothing has happened until the owner of the module and the optimizer has carried out the effects
 //! and stored the new record; a refused operation therefore cannot have changed anything.
 //!

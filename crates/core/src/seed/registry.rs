@@ -1,4 +1,4 @@
-//! The registry of blueprints: what can be grown, each under an index that policies and observations use for ever.
+//! The registry of blueprints: all modules that can grow, each under an index that policies and observations use for ever.
 //!
 //! It is filled when the engine is put together and is immutable once a run has started.
 
