@@ -62,7 +62,7 @@ impl AnomalyCounts {
         }
     }
 
-    /// Adds what was found of one host.
+    /// Adds the findings of one host.
     fn add(&mut self, cause: &str, times: u64, seeds: u64) {
         for counts in [&mut self.run, &mut self.round] {
             let count = counts.entry(cause.into()).or_default();

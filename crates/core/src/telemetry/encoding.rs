@@ -1,5 +1,5 @@
 //! The written form of single values: numbers that may be non-finite, large integers, timestamps, action
-//! ids, and the names of the growth vocabulary. Everything here reads back to what was written.
+//! ids, and the names of the growth vocabulary. Every written value reads back unchanged.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -232,7 +232,7 @@ pub fn by_names<T: Display, S: Serializer>(values: &[T], serializer: S) -> Resul
     serializer.collect_seq(values.iter().map(T::to_string))
 }
 
-/// `#[serde(default, skip_serializing_if = "is_default")]`: what is left out is the default.
+/// `#[serde(default, skip_serializing_if = "is_default")]`: a value that is left out is the default.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -100,7 +100,7 @@ impl Lane {
         }
     }
 
-    /// Lets the sink write what it has.
+    /// Lets the sink write the events it has.
     pub fn close(&mut self, run: &Arc<RunFinished>) {
         let kept = std::mem::take(&mut self.kept);
         self.queued.fetch_add(1, Ordering::Relaxed);

@@ -70,7 +70,7 @@ impl EpisodeResult {
         self.data.committed_ratio.0
     }
 
-    /// Whether what it committed has made its host larger: a rollback may have undone it.
+    /// Whether the committed seeds have made its host larger: a rollback may have undone it.
     pub fn has_committed(&self) -> bool {
         self.committed_ratio() > 1.0
     }

@@ -296,7 +296,7 @@ fn last_closed(folder: &Path) -> Result<Vec<u8>, FileError> {
 }
 
 /// The events of a run, one after the other; only one line is in memory at a time. After an error there is no more. An
-/// incomplete last line is passed over.
+/// incomplete last line is skipped.
 pub struct EventReader(EventLines);
 
 impl EventReader {
@@ -367,7 +367,7 @@ impl Iterator for EventReader {
 }
 
 /// The result of `wanted` for the last event of the run in `folder` that has one, searched from the end; leftovers of a
-/// killed writer after it are passed over. Of all closed segments only the last is read, if `events.jsonl` has nothing.
+/// killed writer after it are skipped. Of all closed segments only the last is read, if `events.jsonl` has nothing.
 ///
 /// # Errors
 /// A file that cannot be read.

@@ -189,7 +189,7 @@ pub type Ages = BTreeMap<u32, u64>;
 pub struct Refusals {
     /// Refusals.
     pub count: u64,
-    /// The gate's threshold; absent of a check without one.
+    /// The gate's threshold; absent for a check without one.
     pub asked: Option<Num>,
     /// The most that a refused seed had; absent if that was never measured.
     pub most: Option<Num>,

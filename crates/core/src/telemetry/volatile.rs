@@ -65,7 +65,7 @@ fn is_measured(field: &str) -> bool {
     OF_RECORD.contains(&field) || SUFFIXES.iter().any(|suffix| field.ends_with(suffix))
 }
 
-/// Removes what was measured in time or memory, at every depth.
+/// Removes measurements of time or memory, at every depth.
 fn remove_measured(value: &mut Value) {
     match value {
         Value::Object(fields) => {

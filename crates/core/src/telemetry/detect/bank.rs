@@ -8,7 +8,7 @@ use crate::telemetry::encoding::Num;
 use crate::telemetry::event::{Event, Payload, Severity};
 use crate::telemetry::payload::{Anomaly, AnomalyState};
 
-/// The detectors of a run with what they have seen. Without a detector by default.
+/// The detectors of a run with their states. Without a detector by default.
 #[derive(Default)]
 pub struct DetectorBank {
     rules: Vec<Rule>,

@@ -1,9 +1,9 @@
-//! Detectors: declared rules that look for what is wrong with a run, in its own events.
+//! Detectors: declared rules that look for problems of a run in its own events.
 //!
 //! A [`Detector`] measures numbers in events and has a threshold for them. The registry [`Detectors`] has those of a run, and
 //! plugins add theirs to it. The [`DetectorBank`] folds all events in their order, and where a condition begins or ends it adds
 //! an event [`Anomaly`](super::Anomaly) after the one that shows it. As it knows nothing but events, it is restored from
-//! the record when a run is resumed, and what is not recorded is not judged.
+//! the record when a run is resumed, and unrecorded events are not judged.
 
 mod recent;
 mod rules;
@@ -107,7 +107,7 @@ pub struct Detector {
 }
 
 registry! {
-    /// The detectors of a run by name, with the engine's own. A summary says what is wrong, in half a sentence.
+    /// The detectors of a run by name, with the engine's own. A summary states the problem, in half a sentence.
     ///
     /// ```
     /// # extern crate simic_core as simic_engine;

@@ -434,7 +434,7 @@ fn the_reference_lists_every_detector_as_it_is() {
     }
 }
 
-/// A row of the table without the cell that says what is compared.
+/// A row of the table without the cell that names the compared quantity.
 fn without_value(row: &str) -> String {
     let cells: Vec<&str> = row.split(" | ").collect();
     [&cells[..1], &cells[2..]].concat().join(" | ")

@@ -1,4 +1,4 @@
-//! The newest steps and updates, for those who look into an anomaly.
+//! The newest steps and updates, for people who look into an anomaly.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

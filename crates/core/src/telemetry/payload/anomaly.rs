@@ -14,7 +14,7 @@ pub enum AnomalyState {
     Cleared,
 }
 
-/// A condition that a detector looks for has begun, or is over. The event's message says what it means and what to do.
+/// A condition that a detector looks for has begun, or is over. The event's message has its meaning and the remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Anomaly {
     /// Name of the detector.

@@ -106,7 +106,7 @@ pub struct OffPolicy {
     pub stale_segments: u64,
 }
 
-/// Means over the optimizer steps taken, unless said otherwise. What is not finite is absent.
+/// Means over the optimizer steps taken, unless the field says otherwise. Values that are not finite are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UpdateMeasures {
     /// Everything that is minimised.

@@ -83,7 +83,7 @@ pub struct DatasetInfo {
     pub notes: Vec<String>,
 }
 
-/// Hosts and controller exist; round 0 follows. Precision and determinism are as resolved, never as asked for.
+/// Hosts and controller exist; round 0 follows. Precision and determinism are as resolved, never as requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
     /// Name of the scenario.
@@ -96,7 +96,7 @@ pub struct RunStarted {
     pub task_kind: TaskKind,
     /// Name of the controller.
     pub controller: String,
-    /// Names what the controller will order, where that is fixed: the hash of a schedule or a replay.
+    /// Names the orders of the controller, where they are fixed: the hash of a schedule or a replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller_hash: Option<String>,
     /// Envs in parallel.
