@@ -57,7 +57,7 @@ pub fn choose_precision(mut commands: Commands, experiment: Res<Experiment>) {
     commands.insert_resource(TrainingPrecision(torch::mixed_kind("training.amp", amp, on_cuda)));
 }
 
-/// Every episode begins with a fresh scale: an env's training does not depend on what was played before.
+/// Every episode begins with a fresh scale: an env's training does not depend on earlier episodes.
 pub fn reset_loss_scales(
     mut envs: Query<(&EnvId, &mut EnvStream, &mut EnvLossScaler)>,
     pool: Res<EnvPool>,
