@@ -158,7 +158,7 @@ pub(crate) struct EndedEnv {
     trajectory: &'static mut EnvTrajectory,
 }
 
-/// Ends the segments of episodes that ended in this step, with what is seen after their last one: the state after the tick.
+/// Ends the segments of episodes that ended in this step, with the observation after their last one: the state after the tick.
 pub(crate) fn end_trajectories(
     mut envs: Query<EndedEnv>,
     schema: Option<Res<ObservationSchema>>,

@@ -26,7 +26,7 @@ pub enum SegmentFinish {
     RolledBack = 1,
     /// The episode is over; the observation after it is known.
     Ended = 2,
-    /// The env failed: what was recorded before is whole, its end is not known.
+    /// The env failed: its earlier record is whole, its end is not known.
     Failed = 3,
 }
 

@@ -129,7 +129,7 @@ pub struct Misfit {
 }
 
 impl Misfit {
-    /// The first field whose names differ, each with what was found and what was expected.
+    /// The first field whose names differ, each with the found and the expected one.
     pub fn of<const N: usize>(fields: [(&'static str, &[String], &[String]); N]) -> Option<Self> {
         fields.into_iter().find_map(|(field, found, expected)| {
             let differs = |&at: &usize| found.get(at) != expected.get(at);
