@@ -115,7 +115,7 @@ pub struct Counterfactual {
     pub attribution: Option<Attribution>,
 }
 
-/// An env's host and seeds, and what was measured of them.
+/// An env's host and seeds, and their measurements.
 #[derive(QueryData)]
 pub struct MeasuredNetwork {
     /// The host's size.

@@ -1,7 +1,7 @@
 //! Contribution of each seed, read from the measured configurations.
 //!
 //! In: the sums of one validation pass. Out: the rows of a [`CounterfactualMatrix`], measured values only, and the
-//! [`Attribution`] that follows from them. Everything is looked up by mask; what was not measured is `None`, never
+//! [`Attribution`] that follows from them. Everything is looked up by mask; a value that was not measured is `None`, never
 //! guessed.
 
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ impl Attribution {
         }
     }
 
-    /// Tells the seeds in the slots of `players` what was measured of them.
+    /// Writes the measurements of `players` into the seeds in their slots.
     pub fn write_into(&self, players: &[usize], slots: &mut [Option<&mut SeedRecord>]) {
         for (measured, &slot) in self.players.iter().zip(players) {
             let Some(seed) = &mut slots[slot] else { continue };

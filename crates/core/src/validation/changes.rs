@@ -9,7 +9,7 @@ use crate::growth::SeedStage;
 use crate::scenario::{AttributionConfig, AttributionStrategy, Cadence};
 use crate::seed::SeedRecord;
 
-/// A player as it was measured: its slot and germination say who it is.
+/// A player as it was measured: its slot and germination identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Measured {
     slot: usize,

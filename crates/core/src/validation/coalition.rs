@@ -2,7 +2,7 @@
 //!
 //! Per chunk of a validation batch: the host runs from slot to slot on all blocks at once, each seed runs once on the
 //! blocks that have it on in some configuration, and its result is written straight into the next stack. Nothing of
-//! the model is changed; a seed that is off is not even multiplied by 0, so what it holds cannot leak.
+//! the model is changed; a seed that is off is not even multiplied by 0, so its values cannot leak.
 
 use tch::Tensor;
 
