@@ -31,7 +31,7 @@ pub const POOL_STREAMS: usize = 32;
 /// Gives cuBLAS the fixed workspace that reproducible products need, unless the user chose one: libtorch refuses them
 /// without. Returns whether one is set.
 ///
-/// It takes 32 MiB for every thread and stream, on any card: runs that are not deterministic have this bound as well.
+/// It takes 32 MiB for every thread and stream, on any card: runs that are not deterministic have this bound too.
 ///
 /// The environment may only be changed while no other thread can read it. So this does nothing once the process has a second
 /// thread: call it before one is started, or set `CUBLAS_WORKSPACE_CONFIG=:4096:8` outside.
@@ -41,7 +41,7 @@ pub fn fix_cublas_workspace() -> bool {
     }
     let is_alone = is_single_threaded();
     if is_alone {
-        // SAFETY: this thread is the only one, so nothing reads the environment meanwhile.
+        // SAFETY: this thread is the only one, so nothing reads the environment at the same time.
         unsafe { std::env::set_var(WORKSPACE_VARIABLE, WORKSPACE) };
     }
     is_alone

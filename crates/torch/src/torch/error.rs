@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tch::TchError;
 
-/// An error in libtorch, classified by message: C++ exceptions, tch's errors and panics alike. The remedy depends on the
+/// An error in libtorch, classified by message: a C++ exception, an error of tch or a panic. The remedy depends on the
 /// class.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TorchError {

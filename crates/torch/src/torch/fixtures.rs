@@ -1,5 +1,5 @@
 //! The device on which tests of tensors run: `SIMIC_ENGINE_TEST_DEVICE`, spelt as in a scenario; the CPU by default.
-//! Elsewhere libtorch keeps to reproducible kernels and to f32. An invalid name ends the tests.
+//! Elsewhere libtorch uses only reproducible kernels and f32. An invalid name ends the tests.
 
 use std::sync::LazyLock;
 

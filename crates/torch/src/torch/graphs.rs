@@ -32,7 +32,7 @@ static CAPTURES: Mutex<()> = Mutex::new(());
 
 impl Graph {
     /// Captures the work that `body` queues in this thread's current stream, which must be one of the pool
-    /// ([`Stream`](super::Stream)). It isn't computed before [`Self::replay`]. The body runs once, ends in the stream that it began in,
+    /// ([`Stream`](super::Stream)). It isn't computed before [`Self::replay`]. The body runs once, ends in its first stream,
     /// and doesn't capture, replay or wait for the device. While it runs, no thread can draw random numbers of CUDA.
     ///
     /// With `pool_of` both graphs compute in the same memory: they are replayed one after the other, in the order of their
@@ -67,7 +67,7 @@ impl Graph {
         Ok(Self { functions, raw })
     }
 
-    /// Queues the work in the current stream, on the values that its tensors have by then.
+    /// Queues the work in the current stream, on the values that its tensors have at that time.
     ///
     /// # Errors
     /// A device error.

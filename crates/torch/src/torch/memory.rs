@@ -6,7 +6,7 @@ use tch::Device;
 use super::ffi;
 
 /// Keeps freed blocks of tensors for the next ones: those of up to 1 MiB by the thread that frees them, up to 32 MiB
-/// each; larger ones, each mapped by itself, in one list for all threads, until they have gone unused for long.
+/// each. Larger ones, each mapped separately, are in one list for all threads, until they have gone unused for long.
 ///
 /// By default every large block is mapped, zeroed page by page and unmapped again around each tensor operation, which
 /// costs more than the arithmetic. Kept in the C library's heaps they leave more holes than there are tensors, as sizes

@@ -20,13 +20,13 @@ pub fn set_matmul_precision(precision: MatmulPrecision) -> Result<(), TorchError
 
 /// Restricts libtorch to deterministic kernels and turns cuDNN's autotuning off. Process-wide.
 ///
-/// cuBLAS needs a fixed workspace besides, see [`fix_cublas_workspace`](super::fix_cublas_workspace).
+/// cuBLAS also needs a fixed workspace, see [`fix_cublas_workspace`](super::fix_cublas_workspace).
 pub fn set_deterministic(on: bool) -> Result<(), TorchError> {
     // SAFETY: no pointers are passed.
     unsafe { ffi::check(ffi::simic_set_deterministic(on)) }
 }
 
-/// Number format of mixed precision, on CUDA or on a CPU; `None`: f32 throughout. `auto` is f32 on a CPU; a format asked for
+/// Number format of mixed precision, on CUDA or on a CPU; `None`: f32 throughout. `auto` is f32 on a CPU; a format requested
 /// by name is used wherever it runs. `field` names the setting. Call it only once CUDA has been loaded if there is any.
 pub fn mixed_kind(field: &str, mode: AmpMode, on_cuda: bool) -> Option<Kind> {
     match mode {

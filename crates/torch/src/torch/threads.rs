@@ -11,7 +11,7 @@ use super::{TorchError, catch};
 pub fn set_intra_op_threads(threads: NonZero<u16>) -> Result<(), TorchError> {
     catch(|| {
         // Asking makes libtorch initialise this thread now. Otherwise it would do so at the thread's first parallel
-        // operation and replace the number set here by the one that some other thread set meanwhile.
+        // operation and replace the number set here by the one that some other thread has set by then.
         tch::get_num_threads();
         tch::set_num_threads(i32::from(threads.get()));
     })

@@ -1,4 +1,4 @@
-//! A recorder of stream discipline: who entered which guard, waited, adopted, wrote or read, in which order.
+//! A recorder of stream discipline: the guards that each env entered, its waits, adoptions, writes and reads, in order.
 //!
 //! The rules of streams concern CUDA, but break silently there. With a trace attached to the streams
 //! and to the read counter the same program leaves the same record on a CPU, where tests can check it. Without one,

@@ -1,4 +1,4 @@
-//! Which libtorch this process has loaded.
+//! The version of libtorch that this process has loaded.
 
 use super::ffi;
 

@@ -47,8 +47,8 @@ fn a_folded_block_over_large_images_equals_the_block_in_evaluation() {
     }
 }
 
-/// Tiles subtract inputs from each other, so that more results are NaN (∞ − ∞) than with direct sums, which keep an infinite
-/// value's sign. This holds only where the sums read it too.
+/// Tiles subtract inputs from each other, so that more results are NaN (∞ − ∞) than with direct sums, which keep the sign of an
+/// infinite value. This holds only where the sums read it too.
 #[test]
 fn by_tiles_an_infinite_value_breaks_more_of_the_outputs_that_read_it_and_no_others() {
     let images = Images::square([2, 32, 16, 16, 3], 5);
