@@ -1,4 +1,4 @@
-//! The host with its committed seeds alone, as an episode ends with it, on the test part. For a network that is kept, on the
+//! The host with its committed seeds alone, as an episode ends with it, on the test part. A kept network is measured on the
 //! validation part with and without its seeds. These numbers describe exactly the weights that stay. The numbers of the
 //! steps describe the network as it was then.
 
