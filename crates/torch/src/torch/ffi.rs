@@ -40,14 +40,14 @@ pub(crate) unsafe fn check(error: *mut c_char) -> Result<(), TorchError> {
 /// [`check`] for a call that behaves like an operator of tch.
 ///
 /// # Safety
-/// Those of [`check`].
+/// The conditions of [`check`].
 pub(crate) unsafe fn check_operator(error: *mut c_char) -> Result<(), TchError> {
     // SAFETY: the caller's promise.
     unsafe { take_error(error) }.map_err(TchError::Torch)
 }
 
 /// # Safety
-/// Those of [`check`].
+/// The conditions of [`check`].
 unsafe fn take_error(error: *mut c_char) -> Result<(), String> {
     if error.is_null() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Tensors that return to their earlier values where they stop being finite, decided on their device.
+//! Tensors that are reset to their earlier values where they stop being finite, decided on their device.
 
 use tch::{TchError, Tensor};
 
@@ -46,7 +46,7 @@ impl FiniteGuard {
         self.kept.f_detach_copy()
     }
 
-    /// Returns all tensors to the values kept last, or to `earlier`.
+    /// Resets all tensors to the values kept last, or to `earlier`.
     ///
     /// # Errors
     /// libtorch's.
@@ -54,7 +54,7 @@ impl FiniteGuard {
         self.put_back(earlier.unwrap_or(&self.kept), false)
     }
 
-    /// Returns all tensors to the kept values if one of them holds a value that is not finite by now. Call it when no
+    /// Resets all tensors to the kept values if one of them holds a value that is not finite by now. Call it when no
     /// backward pass needs them any more.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub fn kept_bytes() -> usize {
 }
 
 /// Frees the blocks that the calling thread keeps, of tensors and of libtorch's libraries the buffers of their products,
-/// and the large freed blocks of all threads. A thread that ends without this call loses the buffers.
+/// and the large freed blocks of all threads. The buffers of a thread that ends without this call are lost.
 pub fn free_thread_buffers() {
     // SAFETY: no product is being computed on the calling thread, and blocks that are kept belong to no tensor.
     unsafe { ffi::simic_free_thread_buffers() };
