@@ -32,7 +32,7 @@ pub struct AllowedActions {
 }
 
 impl AllowedActions {
-    /// `space`: of a scenario that was found valid; `blueprints`: all names, by index.
+    /// Builds the space from `space`, the section of a scenario that was found valid. `blueprints` are all names, by index.
     pub fn new(space: &ActionSpace, blueprints: &[&str]) -> Self {
         let index_of = |name: &String| blueprints.iter().position(|known| known.eq_ignore_ascii_case(name));
         Self {
@@ -51,12 +51,12 @@ impl AllowedActions {
         }
     }
 
-    /// Those of all blueprints, grown by this host or not.
+    /// The allowed blueprints, whether this host can grow them or not.
     pub fn blueprints(&self) -> Choices {
         self.blueprints
     }
 
-    /// Clears what is not allowed.
+    /// Clears every member that isn't allowed.
     pub fn restrict(&self, masks: &mut MaskSet) {
         for &op in LifecycleOp::ALL.iter().filter(|op| !self.ops.contains(op.code())) {
             masks.clear(MaskRow::Slots(op), !Choices::NONE);
@@ -69,7 +69,7 @@ impl AllowedActions {
         }
     }
 
-    /// All of a command's choices but its slot are allowed.
+    /// Whether all of a command's choices but its slot are allowed.
     pub fn allows(&self, command: &LifecycleCommand) -> bool {
         let indices = indices_of(command);
         Head::ALL
@@ -78,7 +78,7 @@ impl AllowedActions {
             .all(|head| self.contains(head, indices[head as usize].into()))
     }
 
-    /// `head:member` of everything that is not allowed, in order: part of what a policy was trained for.
+    /// `head:member` of every member that isn't allowed, in order. It is part of a saved policy's description.
     pub fn excluded(&self, blueprints: &[String]) -> Vec<String> {
         let mut excluded = Vec::new();
         for head in Head::ALL {
@@ -99,7 +99,7 @@ impl AllowedActions {
     }
 }
 
-/// The members of a list; all `size` of them where there is none.
+/// The members of a list, or all `size` of them if there is no list.
 fn allowed<T>(list: &Option<Vec<T>>, size: usize, code: impl Fn(&T) -> usize) -> Choices {
     match list {
         Some(list) => list.iter().map(code).collect(),

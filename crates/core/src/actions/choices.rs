@@ -13,7 +13,7 @@ impl Choices {
     /// Members that one word can hold.
     pub const CAPACITY: usize = u64::BITS as usize;
 
-    /// The members `0..count`.
+    /// Returns the members `0..count`.
     ///
     /// # Panics
     /// If `count` is over 64.
@@ -26,7 +26,7 @@ impl Choices {
         }
     }
 
-    /// One member.
+    /// Returns the set of one member.
     ///
     /// # Panics
     /// If `member` is 64 or more.
@@ -35,7 +35,7 @@ impl Choices {
         Self(1 << member)
     }
 
-    /// The set less one member, which need not be in it.
+    /// The set without one member, which need not be in it.
     ///
     /// # Panics
     /// If `member` is 64 or more.
@@ -43,7 +43,7 @@ impl Choices {
         Self(self.0 & !Self::only(member).0)
     }
 
-    /// False for any `member` of 64 or more.
+    /// Whether `member` is in the set. False for any `member` of 64 or more.
     pub const fn contains(self, member: usize) -> bool {
         member < Self::CAPACITY && self.0 >> member & 1 == 1
     }
@@ -53,7 +53,7 @@ impl Choices {
         self.0.count_ones() as usize
     }
 
-    /// There is no member.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

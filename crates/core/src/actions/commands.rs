@@ -1,4 +1,4 @@
-//! The way from head indices to commands and back.
+//! Conversion of head indices to commands and back.
 
 use super::error::PolicyError;
 use super::heads::{Head, HeadIndices, relevant};
@@ -50,7 +50,7 @@ pub fn indices_of(command: &LifecycleCommand) -> HeadIndices {
     chosen.map(|index| u8::try_from(index).unwrap_or(u8::MAX))
 }
 
-/// The command that head indices encode; irrelevant heads are not read.
+/// The command that head indices encode. Irrelevant heads aren't read.
 ///
 /// # Errors
 /// An index beyond a fixed head. Slots and blueprints are checked by the masks.
@@ -88,7 +88,7 @@ pub fn command_of(indices: &HeadIndices) -> Result<LifecycleCommand, PolicyError
     })
 }
 
-/// Choices of a command by the heads that matter to it; `blueprint_name` turns its blueprint index into an id.
+/// Choices of a command by the heads that matter to it. `blueprint_name` turns its blueprint index into an id.
 pub fn choice_of(command: &LifecycleCommand, blueprint_name: impl Fn(usize) -> String) -> Choice {
     let (op, indices) = (command.op(), indices_of(command));
     let index = |head: Head| relevant(op, head).then_some(usize::from(indices[head as usize]));

@@ -1,4 +1,4 @@
-//! Orders of a controller for an env, and its view of the order before.
+//! Orders of a controller for an env, and its view of the previous order.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub struct Decision {
     pub command: LifecycleCommand,
     /// The command as head indices, placeholders filled in.
     pub indices: HeadIndices,
-    /// There was nothing to choose.
+    /// Whether there was nothing to choose.
     pub forced: bool,
     /// A few words for telemetry.
     pub reason: Cow<'static, str>,
@@ -25,7 +25,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// A decision without a sample; `masks` are those of the env, and say whether it was forced.
+    /// Creates a decision without a sample. `masks` are those of the env, and determine whether it was forced.
     pub fn new(command: LifecycleCommand, masks: &MaskSet, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             command,
@@ -37,12 +37,12 @@ impl Decision {
     }
 }
 
-/// Probabilities and value behind a learned decision.
+/// Probabilities and value from which a learned decision was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// By head: natural logarithm of the chosen member's probability, floor included; 0 where the head does not matter.
+    /// By head: natural logarithm of the chosen member's probability, floor included. 0 if the head doesn't matter.
     pub log_probs: [f32; HEADS],
-    /// By op, floor included.
+    /// Probabilities by op, floor included.
     pub op_probabilities: [f32; OPS],
     /// Output of the value head, in normalised units.
     pub value: f32,
@@ -53,12 +53,12 @@ pub struct Sample {
 pub struct ActionFeedback {
     /// Its op.
     pub last_op: LifecycleOp,
-    /// It was carried out.
+    /// Whether it was carried out.
     pub last_ok: bool,
 }
 
 impl Default for ActionFeedback {
-    /// As at the start of an episode.
+    /// The value at the start of an episode.
     fn default() -> Self {
         Self {
             last_op: LifecycleOp::Wait,

@@ -54,7 +54,7 @@ pub fn masks(reports: &[Option<SeedReport>], limits: &Limits) -> MaskSet {
     MaskSet::build(AT, reports, &CNN_BLUEPRINTS[..reports.len()], limits).unwrap()
 }
 
-/// With the placeholders of its other choices.
+/// A germination with the placeholders of its other choices.
 pub fn germination(slot: usize, blueprint: usize) -> LifecycleCommand {
     LifecycleCommand::Germinate {
         slot,

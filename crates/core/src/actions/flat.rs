@@ -8,14 +8,14 @@ use crate::growth::LifecycleCommand;
 use crate::growth::LifecycleOp;
 use crate::scenario::ActionSpace;
 
-/// Every command that a scenario's action space allows, on a host with `slots` slots on which `blueprints` can grow: by
-/// operation, then by head in storage order; waiting comes first.
+/// Every command that a scenario's action space allows, on a host with `slots` slots on which `blueprints` can grow. The order is
+/// by operation, then by head in storage order. Waiting comes first.
 ///
-/// A parameter that the scenario leaves open (style, tempo, alpha target, speed, curve) keeps its placeholder, for otherwise
-/// the list had hundreds of members; one that the scenario lists is enumerated.
+/// A parameter that the scenario leaves open (style, tempo, alpha target, speed, curve) keeps its placeholder, because otherwise
+/// the list would have hundreds of members. A parameter that the scenario lists is enumerated.
 ///
 /// # Errors
-/// None for a scenario that was found valid.
+/// None, if the scenario was found valid.
 pub fn flat_commands(
     space: &ActionSpace,
     slots: usize,

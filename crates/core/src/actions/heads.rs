@@ -1,7 +1,7 @@
-//! The action space: eight categorical heads, which of them matter to which operation, and the way from head indices
+//! The action space: eight categorical heads, which of them matter to which operation, and the conversion of head indices
 //! to commands and back.
 //!
-//! [`RELEVANCE`] is the only source of what matters: masks, controllers, learner and views read it.
+//! [`RELEVANCE`] is the only source of this information. Masks, controllers, the learner and views read it.
 
 use super::choices::Choices;
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo, coded_enum};
@@ -11,7 +11,7 @@ pub const HEADS: usize = Head::ALL.len();
 /// Number of lifecycle operations.
 pub const OPS: usize = LifecycleOp::ALL.len();
 
-/// One chosen member per head, in storage order; irrelevant heads hold their placeholder.
+/// One chosen member per head, in storage order. Irrelevant heads hold their placeholder.
 pub type HeadIndices = [u8; HEADS];
 
 coded_enum! {
@@ -37,7 +37,7 @@ coded_enum! {
 }
 
 impl Head {
-    /// The heads whose members are the same for every slot, in storage order.
+    /// The heads that have the same members for every slot, in storage order.
     pub const PARAMETERS: [Self; 5] = [
         Self::Style,
         Self::Tempo,
@@ -60,7 +60,7 @@ impl Head {
         }
     }
 
-    /// Names of the members by index; `slots` and `blueprints` are those of the host and the registry.
+    /// Names of the members by index. `slots` and `blueprints` are those of the host and the registry.
     pub fn members<'a>(self, slots: &'a [String], blueprints: &'a [String]) -> Vec<&'a str> {
         match self {
             Self::Slot => slots.iter().map(String::as_str).collect(),
@@ -74,7 +74,7 @@ impl Head {
         }
     }
 
-    /// Value of the head where it does not matter.
+    /// Value of the head if it doesn't matter.
     pub const fn placeholder(self) -> usize {
         match self {
             Self::Slot | Self::Blueprint => 0,
@@ -104,12 +104,12 @@ pub const RELEVANCE: [[bool; HEADS]; OPS] = {
     ]
 };
 
-/// A head that is not relevant cannot influence the outcome and is fixed to its placeholder.
+/// Whether the head is relevant to the op. An irrelevant head can't influence the outcome and is fixed to its placeholder.
 pub const fn relevant(op: LifecycleOp, head: Head) -> bool {
     RELEVANCE[op.code()][head as usize]
 }
 
-/// Some op of the step's op mask has the head relevant.
+/// Whether the head is relevant to some op of the step's op mask.
 pub fn available(op_mask: Choices, head: Head) -> bool {
     LifecycleOp::ALL
         .iter()

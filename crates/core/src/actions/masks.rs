@@ -1,7 +1,7 @@
 //! Valid choices of a step: one set of valid members per head, derived from the lifecycle's own legality rule.
 //!
-//! In: slot reports, blueprints per slot, limits. Out: a [`MaskSet`] per env and step. Modifiers - a controller's
-//! `restrict`, a plugin, a governor - only clear bits; [`MaskSet::check`] then proves that something is left.
+//! Slot reports, blueprints per slot and limits are turned into a [`MaskSet`] per env and step. Modifiers (a controller's
+//! `restrict`, a plugin, a governor) only clear bits. [`MaskSet::check`] then checks that a choice is left.
 
 use smallvec::SmallVec;
 
@@ -58,7 +58,7 @@ pub struct MaskSet {
     blueprint_by_slot: SmallVec<[Choices; 4]>,
     /// In the order of [`Head::PARAMETERS`].
     parameters: [Choices; Head::PARAMETERS.len()],
-    /// By slot, then op: why the lifecycle refuses; `None` = legal.
+    /// The reason why the lifecycle refuses, by slot, then op. `None` if the op is legal.
     refusals: SmallVec<[[Option<FailureReason>; OPS]; 4]>,
 }
 
@@ -111,7 +111,7 @@ impl MaskSet {
         (0..OPS).filter(|&op| !self.slot_by_op[op].is_empty()).collect()
     }
 
-    /// The op is valid for at least one slot.
+    /// Whether the op is valid for at least one slot.
     pub fn allows_op(&self, op: LifecycleOp) -> bool {
         !self.slots_for(op).is_empty()
     }
@@ -121,19 +121,19 @@ impl MaskSet {
         self.slot_by_op[op.code()]
     }
 
-    /// The blueprints that are valid in a slot; none for a slot that does not exist.
+    /// The blueprints that are valid in a slot. Empty for a slot that doesn't exist.
     pub fn blueprints_for(&self, slot: usize) -> Choices {
         self.blueprint_by_slot.get(slot).copied().unwrap_or(Choices::NONE)
     }
 
-    /// Why the lifecycle refuses an op in a slot. `None` if it does not; a modifier may have hidden it nevertheless.
+    /// The reason why the lifecycle refuses an op in a slot. `None` if it doesn't, although a modifier may have hidden the op.
     pub fn refusal(&self, op: LifecycleOp, slot: usize) -> Option<&FailureReason> {
         self.refusals
             .get(slot)
             .map_or(Some(&FailureReason::SlotDisabled), |by_op| by_op[op.code()].as_ref())
     }
 
-    /// All of a command's relevant choices are valid.
+    /// Whether all of a command's relevant choices are valid.
     pub fn allows(&self, command: &LifecycleCommand) -> bool {
         let op = command.op();
         let slot = command.slot().unwrap_or(0);
@@ -143,7 +143,7 @@ impl MaskSet {
             .all(|head| self.effective(head, op, slot).contains(indices[head as usize].into()))
     }
 
-    /// Reason for which a command is illegal, in words; `None` if it is allowed.
+    /// The reason why a command is illegal, in words. `None` if it is allowed.
     pub fn objection(&self, command: &LifecycleCommand) -> Option<String> {
         if self.allows(command) {
             return None;
@@ -152,8 +152,7 @@ impl MaskSet {
         Some(refusal.map_or_else(|| "a choice is masked".into(), |reason| reason.to_string()))
     }
 
-    /// The members of a head that are valid once op and slot are chosen; the placeholder alone where the head does
-    /// not matter.
+    /// The members of a head that are valid once op and slot are chosen. Only the placeholder if the head doesn't matter.
     pub fn effective(&self, head: Head, op: LifecycleOp, slot: usize) -> Choices {
         if !relevant(op, head) {
             return Choices::only(head.placeholder());
@@ -170,7 +169,7 @@ impl MaskSet {
         })
     }
 
-    /// Exactly one action is possible: nothing to decide, nothing to learn.
+    /// Whether exactly one action is possible, so that there is nothing to decide and nothing to learn.
     pub fn is_forced(&self) -> bool {
         let Some(op) = self.ops().single().and_then(LifecycleOp::from_code) else {
             return false;
@@ -182,14 +181,14 @@ impl MaskSet {
             .all(|head| self.effective(head, op, slot).len() == 1)
     }
 
-    /// By head: it matters to the action, and only one member was valid.
+    /// By head: whether it matters to the action and only one member was valid.
     pub fn forced_heads(&self, indices: &HeadIndices) -> [bool; HEADS] {
         let slot = indices[Head::Slot as usize].into();
         let op = LifecycleOp::from_code(indices[Head::Op as usize].into());
         Head::ALL.map(|head| op.is_some_and(|op| relevant(op, head) && self.effective(head, op, slot).len() == 1))
     }
 
-    /// Clears members of a row; the row may become empty, and with it an op invalid.
+    /// Clears members of a row. If the row becomes empty, an op may become invalid.
     pub fn clear(&mut self, row: MaskRow, members: Choices) {
         if let Some(row) = self.row_mut(row) {
             *row = *row & !members;
@@ -199,7 +198,7 @@ impl MaskSet {
     /// Clears all members of a row but the given ones.
     ///
     /// # Errors
-    /// None of them is valid; the masks are then unchanged.
+    /// If none of them is valid. The masks are then unchanged.
     pub fn keep(&mut self, row: MaskRow, members: Choices) -> Result<(), PolicyError> {
         if (self.row(row) & members).is_empty() {
             return Err(PolicyError::NothingLeft { head: row.head() });
@@ -211,7 +210,7 @@ impl MaskSet {
     /// Makes all ops but the given ones invalid.
     ///
     /// # Errors
-    /// None of them is valid; the masks are then unchanged.
+    /// If none of them is valid. The masks are then unchanged.
     pub fn keep_ops(&mut self, ops: &[LifecycleOp]) -> Result<(), PolicyError> {
         if !ops.iter().any(|&op| self.allows_op(op)) {
             return Err(PolicyError::NothingLeft { head: Head::Op });
@@ -222,10 +221,10 @@ impl MaskSet {
         Ok(())
     }
 
-    /// Some op is valid, and every head that a valid op needs has a valid member in each slot it may be given.
+    /// Checks that some op is valid, and that every head that a valid op needs has a valid member in each slot of the op.
     ///
     /// # Errors
-    /// `EmptyMask` with the state of all slots: an empty mask must never reach a sampler, where it would turn into a
+    /// `EmptyMask` with the state of all slots. An empty mask must never reach a sampler, which would turn it into a
     /// choice among illegal actions.
     pub fn check(&self, at: DecisionPoint, reports: &[Option<SeedReport>]) -> Result<(), PolicyError> {
         match self.empty_head() {
@@ -253,7 +252,7 @@ impl MaskSet {
         })
     }
 
-    /// Bools that [`write_row`](Self::write_row) writes for a host with `slots` slots and `blueprints` blueprints.
+    /// Number of bools that [`write_row`](Self::write_row) writes for a host with `slots` slots and `blueprints` blueprints.
     pub const fn row_width(slots: usize, blueprints: usize) -> usize {
         let mut width = OPS * slots + slots * blueprints;
         let mut head = 0;
@@ -264,7 +263,7 @@ impl MaskSet {
         width
     }
 
-    /// The whole set as bools: slots by op, blueprints by slot, then the parameter heads. `row` has
+    /// Writes the whole set as bools: slots by op, blueprints by slot, then the parameter heads. `row` has
     /// [`row_width`](Self::row_width) elements.
     pub fn write_row(&self, blueprints: usize, row: &mut [bool]) {
         let slots = self.slots();
@@ -281,7 +280,7 @@ impl MaskSet {
         }
     }
 
-    /// The set that [`write_row`](Self::write_row) has written, without the reasons of refusals; `None` of a row of another length.
+    /// The set that [`write_row`](Self::write_row) has written, without the reasons of refusals. `None` if the length is wrong.
     pub fn of_row(slots: usize, blueprints: usize, row: &[bool]) -> Option<Self> {
         if row.len() != Self::row_width(slots, blueprints) {
             return None;

@@ -1,6 +1,6 @@
-//! Actions: what may be chosen, and what it means.
+//! Actions: the choices of a controller and their meaning.
 //!
-//! Eight categorical heads make an action; slot reports become a [`MaskSet`] of valid choices; a [`Decision`] is a choice
+//! An action consists of eight categorical heads. Slot reports become a [`MaskSet`] of valid choices. A [`Decision`] is a choice
 //! within the masks.
 
 mod choices;
