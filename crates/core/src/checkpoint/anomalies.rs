@@ -1,4 +1,4 @@
-//! Responses to anomalies, by `run.on_anomaly`: a checkpoint, a folder with what led to them, and the end of the run.
+//! Responses to anomalies, by `run.on_anomaly`: a checkpoint, a folder with the circumstances, and the end of the run.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use crate::training::TrainingPrecision;
 
 /// Folder of a run directory.
 const FOLDER: &str = "anomalies";
-/// Folders of anomalies in a run: for more there is the record.
+/// The largest number of anomaly folders in a run. The record has the rest.
 const MOST: usize = 20;
 
-/// How much is computed in which precision, where an anomaly began.
+/// The precision of each part of the computation when an anomaly began.
 #[derive(Serialize)]
 struct Precision<'a> {
     amp_dtype: Option<&'static str>,
@@ -37,13 +37,13 @@ struct Precision<'a> {
 struct EnvPrecision {
     env: usize,
     loss_scale: Option<Num>,
-    /// Of the step.
+    /// Batches of the step.
     nonfinite_batches: u64,
-    /// Of the episode.
+    /// Updates of the episode.
     skipped_updates: u64,
 }
 
-/// State of the run that is written beside an anomaly.
+/// State of the run that is written with an anomaly.
 #[derive(SystemParam)]
 pub(crate) struct Circumstances<'w, 's> {
     envs: Query<'w, 's, (&'static EnvId, &'static TrainMetrics, &'static EpisodeStats)>,
@@ -57,7 +57,7 @@ pub(crate) fn has_onsets(hub: Option<Res<TelemetryHub>>) -> bool {
     hub.is_some_and(|hub| hub.onsets().next().is_some())
 }
 
-/// Does what the scenario says of the anomalies that have just begun.
+/// Responds to the anomalies that have just begun, as the scenario says.
 pub(crate) fn answer_anomalies(
     at: Circumstances,
     stop: Res<StopSignal>,
@@ -88,7 +88,7 @@ pub(crate) fn answer_anomalies(
 }
 
 impl Circumstances<'_, '_> {
-    /// A folder that cannot be written is said and no reason to stop.
+    /// Writes the folder of an anomaly. If that fails, it warns and the run continues.
     fn keep(&self, event: &Event, trail: &EventTrail, state: &mut CheckpointState) {
         let folder = self.folder.path().join(FOLDER);
         match free_name(&folder) {
@@ -106,7 +106,7 @@ impl Circumstances<'_, '_> {
     }
 
     fn write(&self, folder: &Path, place: &Path, event: &Event, trail: &EventTrail) -> io::Result<()> {
-        // Never the run directory itself: one that was deleted does not come back as a stump.
+        // A run directory that was deleted must not come back as a stump.
         if !self.folder.path().is_dir() {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -148,7 +148,7 @@ impl Circumstances<'_, '_> {
     }
 }
 
-/// The next in a row of numbers; `None` if all are taken.
+/// The next in a row of numbers, or `None` if all are taken.
 fn free_name(folder: &Path) -> Option<PathBuf> {
     let names = (1..=MOST).map(|number| folder.join(number.to_string()));
     names.into_iter().find(|name| !name.exists())

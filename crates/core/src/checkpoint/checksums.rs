@@ -1,4 +1,4 @@
-//! `b3sums`: the blake3 of every file of a checkpoint, by which a later reader sees that each is as it was written.
+//! `b3sums`: the blake3 of every file of a checkpoint. A later reader compares them to find damage.
 
 use std::fs;
 use std::io;
@@ -8,10 +8,10 @@ use crate::files;
 use crate::health::{AtPath, FileError};
 use crate::storage::write_synced;
 
-/// As `b3sum --check` reads it.
+/// Name of the list, which `b3sum --check` can read.
 const FILE: &str = "b3sums";
 
-/// Why the files of a checkpoint are not known to be what was written.
+/// The reason why the files of a checkpoint may differ from those that were written.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ChecksumError {
@@ -23,7 +23,7 @@ pub enum ChecksumError {
     Incomplete(PathBuf),
 }
 
-/// Lists every file in `folder`, the one called `last` last: a list without its end is noticed.
+/// Lists every file in `folder`, the one called `last` at the end, so that a truncated list is noticed.
 ///
 /// # Errors
 /// A file that cannot be read or written.
@@ -36,7 +36,7 @@ pub(super) fn write(folder: &Path, last: &str) -> io::Result<()> {
 }
 
 /// # Errors
-/// A file that is missing or not as it was written; a list that does not end with `last`.
+/// A file that is missing or has changed since it was written, or a list that doesn't end with `last`.
 pub(super) fn verify(folder: &Path, last: &str) -> Result<(), ChecksumError> {
     let path = folder.join(FILE);
     let incomplete = || ChecksumError::Incomplete(path.clone());
@@ -66,7 +66,7 @@ pub(super) fn unlisted(folder: &Path) -> io::Result<Vec<String>> {
     Ok(files)
 }
 
-/// Sums and names; `None` if a line isn't both, or leads out of the folder: what is there may be a device without an end.
+/// Sums and names. `None` if a line isn't both, or leads out of the folder, where it could name a device without an end.
 fn parse(list: &str) -> Option<Vec<(&str, &str)>> {
     let is_inside = |file: &str| {
         Path::new(file)
@@ -77,7 +77,7 @@ fn parse(list: &str) -> Option<Vec<(&str, &str)>> {
     list.lines().map(entry).collect()
 }
 
-/// Paths inside of `folder`, with `/` between their parts.
+/// Paths inside `folder`, with `/` between their parts.
 fn files_in(folder: &Path) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -11,10 +11,10 @@ use crate::record::{RunDirectory, RunDirectoryError};
 /// A saved policy and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrozenPolicy {
-    /// Weights and manifest, read when the policy was found: a run that trains on may have thrown its checkpoint away since.
-    /// `None` for a run whose controller does not learn.
+    /// Weights and manifest, read when the policy was found, because a run that trains on may have deleted its checkpoint since.
+    /// `None` for a run whose controller doesn't learn.
     pub saved: Option<SavedFolder>,
-    /// The run that it was trained in; `None` for a policy on its own.
+    /// The run that it was trained in, or `None` for a policy on its own.
     pub origin: Option<PolicyOrigin>,
 }
 
@@ -23,15 +23,15 @@ pub struct FrozenPolicy {
 pub struct PolicyOrigin {
     /// Its scenario with every default and override.
     pub scenario: PathBuf,
-    /// [`TaskData::hash`](crate::data::TaskData::hash) of what it was trained on.
+    /// [`TaskData::hash`](crate::data::TaskData::hash) of its training data.
     pub data_hash: String,
     /// Rounds that the policy had seen.
     pub rounds: u32,
-    /// Rounds that the run has played by now: later ones are new to every policy of its checkpoints.
+    /// Rounds that the run has played by now. Later rounds are new to every policy of its checkpoints.
     pub rounds_played: u32,
 }
 
-/// Why no policy can be loaded.
+/// The reason why no policy can be loaded.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum FrozenPolicyError {
@@ -53,7 +53,7 @@ impl FrozenPolicy {
     /// Finds the policy of a run directory, in its checkpoint `name`, or in the folder of a saved policy.
     ///
     /// # Errors
-    /// Nothing of that kind, a run that has no checkpoint yet, or none of that name: then those that there are, are named.
+    /// If there is nothing of that kind, the run has no checkpoint yet, or none has that name. The message lists all.
     pub fn find(place: &Path, name: CheckpointName) -> Result<Self, FrozenPolicyError> {
         if holds_policy(place) {
             if name != CheckpointName::Last {

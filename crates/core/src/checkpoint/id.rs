@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::counted;
 
-/// Every checkpoint's name begins with it.
+/// The beginning of every checkpoint's name.
 pub(super) const PREFIX: &str = "round-";
-/// Between round and step in the name of one inside a round.
+/// The separator of round and step in the name of a checkpoint inside a round.
 const INSIDE: &str = "-step-";
 
-/// Position of a checkpoint in a run; ordered as runs are played.
+/// Position of a checkpoint in a run. The order is that of play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CheckpointId {
-    /// Played next, or being played: as many rounds have been played to their end.
+    /// The round that is played next, or is being played. The same number of rounds is finished.
     pub round: u32,
-    /// Steps of this round that have been played; 0: it has not begun.
+    /// Steps of this round that have been played. 0 if it hasn't begun.
     pub step: u32,
 }
 
 impl CheckpointId {
-    /// Before a round.
+    /// Creates the position before a round.
     pub const fn before(round: u32) -> Self {
         Self { round, step: 0 }
     }
 
-    /// Whether a round has begun and is not over.
+    /// Whether a round has begun and isn't over.
     pub const fn is_inside_round(self) -> bool {
         self.step > 0
     }
@@ -41,7 +41,7 @@ impl CheckpointId {
         }
     }
 
-    /// `None`: no checkpoint is called that.
+    /// Parses the name of a checkpoint's folder. `None` if no checkpoint can have that name.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         let place = name.strip_prefix(PREFIX)?;
         let Some((round, step)) = place.split_once(INSIDE) else {

@@ -1,8 +1,8 @@
 //! Checkpoints inside a round, for long rounds: everything that a checkpoint between rounds holds, and the state that the envs
 //! and the rollout carry from step to step. A run resumed from one continues as if it had never stopped.
 //!
-//! `Work::PlanCheckpoint` requests one; the works of [`SaveRound`](crate::schedule::SaveRound) collect the state of the round,
-//! the last of them writes it to disk. When a run resumes inside a round, the round begins as any other, and the works of
+//! `Work::PlanCheckpoint` requests one. The works of [`SaveRound`](crate::schedule::SaveRound) collect the state of the round,
+//! and the last of them writes it to disk. When a run resumes inside a round, the round begins as any other, and the works of
 //! [`RestoreRound`](crate::schedule::RestoreRound) restore the state.
 
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use crate::run::StopSignal;
 use crate::telemetry::TelemetryOutbox;
 use crate::unfinished::UnfinishedRound;
 
-/// Time from the last checkpoint of any kind to one inside a round: what a machine that loses its power costs at most.
+/// Time from the last checkpoint of any kind to one inside a round. It bounds the loss if a machine loses its power.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// Asks for a checkpoint where one is due. None is where the round is over: what follows is between rounds.
+/// Requests a checkpoint if one is due. It requests none at the end of a round, because the next checkpoint is between rounds.
 pub(crate) fn plan_checkpoint(
     mut commands: Commands,
     envs: Query<&EpisodeStats>,
@@ -38,7 +38,7 @@ pub(crate) fn plan_checkpoint(
     }
 }
 
-/// Whether a checkpoint is due after `step`; `age`: since the last one.
+/// Whether a checkpoint is due after `step`. `age` is the time since the last one.
 fn is_due(every: Option<u32>, step: u32, age: Duration) -> bool {
     age >= INTERVAL || every.is_some_and(|steps| step.is_multiple_of(steps))
 }

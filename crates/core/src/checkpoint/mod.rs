@@ -68,7 +68,7 @@ impl Plugin for CheckpointPlugin {
     }
 }
 
-/// A run that is resumed has its checkpoint already.
+/// Whether the run starts afresh. A resumed run already has its checkpoint.
 fn begins(hub: Option<Res<TelemetryHub>>, point: Option<Res<ResumePoint>>) -> bool {
     hub.is_some() && point.is_none()
 }

@@ -1,5 +1,5 @@
-//! Resumed runs: the folder of a run is read and checked before anything in it is changed; then
-//! its record is cut back to its newest checkpoint and continued in place.
+//! Resumed runs: `resume` reads and checks the folder of a run before it changes anything in it. Then
+//! it cuts the record back to its newest checkpoint and continues it in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,15 +19,15 @@ use crate::record::{Continuation, RunClaim, RunDirectory, RunDirectoryError, Sce
 use crate::scenario::{Loaded, Override, Scenario};
 use crate::telemetry::{EVENTS_FILE, RunState, record_end};
 
-/// Fields that may change without further ado: they touch neither what a round is nor what is learnt from it.
+/// Fields that may change without `--allow`, because they affect neither the rounds nor the learning.
 const MAY_CHANGE: [&str; 3] = [ROUNDS, "run.checkpoint_every_steps", "run.memory_limit_gib"];
 
 const ROUNDS: &str = "run.rounds";
 
-/// Name by which `--allow` calls the content of the data set: no field of a scenario, but in the section of how it is fed.
+/// Name of the data set's content in `--allow`. It isn't a field of a scenario, but is in the section about feeding the data.
 const DATA: &str = "data.hash";
 
-/// Why a run cannot be resumed. Nothing in its folder has been changed.
+/// The reason why a run can't be resumed. Nothing in its folder has been changed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ResumeError {
@@ -71,19 +71,19 @@ pub struct ResumePoint {
     pub checkpoint: PathBuf,
     /// The round and step of the checkpoint, and what it counts.
     pub progress: Progress,
-    /// Differences from the run as it was played until then, in words.
+    /// Differences from the run as it has been played, in words.
     pub changed: Vec<String>,
-    /// Whether the run may continue with other data than it has learnt from.
+    /// Whether the run may continue with data other than it has learnt from.
     pub allows_other_data: bool,
-    /// Held since before anything of the run was read.
+    /// The claim on the run, taken before anything of it was read.
     pub claim: RunClaim,
 }
 
 impl ResumePoint {
-    /// Where the record continues with the data set of that hash, and the weights of that hash if episodes start from some.
+    /// The point from which the record continues, given the hash of the data set, and of the weights if episodes start from some.
     ///
     /// # Errors
-    /// The run has learnt from other data and may not continue with this one; its episodes started from other weights.
+    /// If the run has learnt from other data and may not continue with this one, or its episodes started from other weights.
     pub fn continuation(&self, data_hash: &str, weights_hash: Option<&str>) -> Result<Continuation, ResumeError> {
         compare_weights(&self.progress, weights_hash)?;
         let saved = &self.progress.data_hash;
@@ -113,9 +113,9 @@ pub struct PastRun {
     pub point: ResumePoint,
     /// The scenario file of the run.
     pub file: ScenarioFile,
-    /// The scenario that it began with, every default and override in it.
+    /// The scenario that it began with, including every default and override.
     pub resolved: String,
-    /// The checkpoint was asked for.
+    /// The requested checkpoint.
     from: CheckpointName,
 }
 
@@ -123,13 +123,13 @@ impl PastRun {
     /// Claims a run and looks at its directory and one of its checkpoints.
     ///
     /// # Errors
-    /// No run, one that another process plays, or none that has this checkpoint.
+    /// If there is no run, another process plays it, or it doesn't have this checkpoint.
     pub fn open(path: &Path, from: CheckpointName) -> Result<Self, ResumeError> {
         if !RunDirectory::is_at(path) {
             return Err(ResumeError::NoRun(path.into()));
         }
         let directory = RunDirectory::open(path)?;
-        // First of all: what another process still changes must not be read.
+        // The claim comes first, because files that another process still changes must not be read.
         let claim = directory.claim()?;
         let (checkpoint, progress, file) = start_of(&directory, from)?;
         Ok(Self {
@@ -168,7 +168,7 @@ impl PastRun {
             .collect()
     }
 
-    /// Whether the run has played all of `rounds` and closed its record, and was not asked to go back.
+    /// Whether the run has played all of `rounds` and closed its record, and the user didn't ask for an earlier checkpoint.
     ///
     /// # Errors
     /// Events that cannot be read.
@@ -181,8 +181,8 @@ impl PastRun {
         Ok(finished.is_some_and(|run| run.status == RunState::Completed) && progress.rounds >= rounds)
     }
 
-    /// Brings the folder of a run that has ended into order. A process that was killed may have left too many checkpoints,
-    /// half of one, or links to older ones: the newest few and the best stay.
+    /// Tidies the folder of a run that has ended. A process that was killed may have left too many checkpoints,
+    /// half of one, or links to older ones. The newest few and the best stay.
     pub fn tidy(&self) {
         let shelf = Checkpoints::of(self.point.directory.path());
         shelf.sweep();
@@ -193,7 +193,7 @@ impl PastRun {
     /// between the two and `allowed` the paths, or sections, at which they may differ.
     ///
     /// # Errors
-    /// Every difference that keeps the rounds to come from continuing those that have been played.
+    /// Every difference that prevents the next rounds from continuing the played ones.
     pub fn resume(
         &self,
         before: &Scenario,
@@ -252,7 +252,7 @@ impl PastRun {
             }
         }
         for path in allowed {
-            // What the data are is known once they are loaded.
+            // The hash of the data is known once they are loaded.
             if !covers(path, DATA) && !differing.iter().any(|(differing, ..)| covers(path, differing)) {
                 found.add(path, "allowed to change, but it does not; change it by --set".into());
             }
@@ -265,7 +265,7 @@ impl PastRun {
     }
 }
 
-/// The checkpoint that a run resumes from, how far it had come, and the scenario file. Its events have to be there as well.
+/// The checkpoint that a run resumes from, its progress, and the scenario file. Its events have to be there too.
 fn start_of(directory: &RunDirectory, from: CheckpointName) -> Result<(PathBuf, Progress, ScenarioFile), ResumeError> {
     let path = directory.path();
     let (checkpoint, progress) = Checkpoints::of(path).find(from).map_err(|error| match error {
@@ -293,8 +293,8 @@ fn compare_weights(progress: &Progress, now: Option<&str>) -> Result<(), ResumeE
     }
 }
 
-/// Checks that an engine of the run's scenario finds the weights and the recording that a checkpoint was played with, as a
-/// resume does. Neither data nor the weights of a policy are read.
+/// Checks that an engine of the run's scenario finds the weights and the recording that a checkpoint was played with, like a
+/// resume. It reads neither data nor the weights of a policy.
 ///
 /// # Errors
 /// Weights or a recording that are missing or differ.
@@ -312,13 +312,13 @@ pub fn compare_inputs(world: &mut World, checkpoint: &Path, progress: &Progress)
     Ok(())
 }
 
-/// Whether `path` is `allowed` or inside of it.
+/// Whether `path` is `allowed` or inside it.
 fn covers(allowed: &str, path: &str) -> bool {
     path.strip_prefix(allowed)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Differences, each thing once.
+/// Differences, without repetition.
 #[derive(Default)]
 struct Differences {
     named: BTreeSet<String>,

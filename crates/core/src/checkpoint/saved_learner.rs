@@ -1,5 +1,5 @@
-//! The learner's part of a checkpoint: what it counts and normalises by in `learner.ron`, the moments of its
-//! optimizer in `optim.safetensors`. What they belong to, and in which format they are, the checkpoint says.
+//! The learner's part of a checkpoint: its counters and normalisers in `learner.ron`, the moments of its
+//! optimizer in `optim.safetensors`. The checkpoint names their run and their format.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::torch::{TorchError, encode_tensors};
 const STATE_FILE: &str = "learner.ron";
 const MOMENTS_FILE: &str = "optim.safetensors";
 
-/// Why a saved learner cannot be loaded.
+/// The reason why a saved learner can't be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SavedLearnerError {
     #[error("{STATE_FILE} cannot be read: {0}")]
@@ -23,7 +23,7 @@ pub(super) enum SavedLearnerError {
     Moments(TorchError),
 }
 
-/// Writes the learner's files into a checkpoint. Only between two updates.
+/// Writes the learner's files into a checkpoint. May only be called between two updates.
 ///
 /// # Errors
 /// A device error, or a file that cannot be written.
@@ -35,10 +35,10 @@ pub(super) fn save_learner(folder: &Path, learner: &Learner) -> Result<(), Failu
     Ok(write_synced(&folder.join(MOMENTS_FILE), &encode_tensors(&moments)?)?)
 }
 
-/// Puts a learner where its checkpoint was.
+/// Restores a learner to the state in its checkpoint.
 ///
 /// # Errors
-/// A file that cannot be read, or every difference between what was saved and `learner`; then nothing has changed.
+/// A file that can't be read, or every difference between the saved learner and `learner`. Nothing has changed then.
 pub(super) fn load_learner(folder: &Path, learner: &mut Learner) -> Result<(), Failure> {
     let path = folder.join(STATE_FILE);
     let state: LearnerState = read_ron(&files::read_text(&path).at(&path)?).map_err(SavedLearnerError::Content)?;

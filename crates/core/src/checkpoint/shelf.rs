@@ -1,5 +1,5 @@
-//! The folder `checkpoints` of a run directory: a checkpoint is put there as a whole, found again, and thrown away when
-//! newer ones have taken its place.
+//! The folder `checkpoints` of a run directory. It receives whole checkpoints, finds them again, and deletes them when
+//! newer ones have taken their place.
 
 use std::fmt;
 use std::fs;
@@ -19,11 +19,11 @@ use crate::telemetry::{EventsMark, is_default};
 
 /// Folder inside the run directory.
 const FOLDER: &str = "checkpoints";
-/// Folder of the controller inside a checkpoint: what serves inference.
+/// Folder of the controller inside a checkpoint, with everything that inference needs.
 pub(super) const POLICY_FOLDER: &str = "policy";
 const PROGRESS_FILE: &str = "run.ron";
-/// Newest checkpoints between rounds that stay, and the best one with them: enough that one is left where the newest of them is
-/// damaged, and a learner that goes astray can be taken back a little.
+/// The number of newest checkpoints between rounds that stay, with the best one. That is enough to have one left if the newest is
+/// damaged, and to go a little way back with a learner that goes astray.
 pub const KEEP_LAST: usize = 3;
 
 /// A rolling accuracy, in percent, and the checkpoint that was written with it.
@@ -36,7 +36,7 @@ pub struct BestCheckpoint {
     pub accuracy: f64,
 }
 
-/// How far a run has come: `run.ron`.
+/// The progress of a run: `run.ron`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
@@ -46,35 +46,36 @@ pub struct Progress {
     pub engine: String,
     /// blake3 of the run's `resolved.ron`.
     pub scenario_hash: String,
-    /// [`TaskData::hash`](crate::data::TaskData::hash) of what has been learnt from.
+    /// [`TaskData::hash`](crate::data::TaskData::hash) of the data that the run has learnt from.
     pub data_hash: String,
-    /// [`StartingWeights::hash`](crate::env::StartingWeights::hash) of what its episodes start from; `None` where all is drawn.
+    /// [`StartingWeights::hash`](crate::env::StartingWeights::hash) of the weights that its episodes start from.
+    /// `None` if they are drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights_hash: Option<String>,
-    /// Rounds that the run is to have in all; a resumed run may have been given more.
+    /// The total number of rounds of the run. A resumed run may have more.
     pub rounds: u32,
-    /// To be played next: as many have been played to their end.
+    /// The round to be played next. The same number of rounds is finished.
     pub next_round: u32,
-    /// Steps of this round that have been played; 0: it has not begun.
+    /// Steps of this round that have been played. 0 if it hasn't begun.
     #[serde(default, skip_serializing_if = "is_default")]
     pub step: u32,
-    /// Events below belong to what has been played.
+    /// Events with smaller numbers belong to the played part of the run.
     pub next_seq: u64,
-    /// Extent of the record up to there; `None` where it could not be written.
+    /// Extent of the record up to there. `None` if it couldn't be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<EventsMark>,
     /// Envs of the run.
     pub n_envs: usize,
-    /// In policy order.
+    /// The slots in policy order.
     pub slots: Vec<String>,
     /// Name of the controller.
     pub controller: String,
-    /// Fields that were changed when the run was resumed, as `path=value`; `rounds` is separate.
+    /// Fields that were changed when the run was resumed, as `path=value`. `rounds` is separate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     /// Mean final accuracy of each round, percent.
     pub history: Vec<f64>,
-    /// The best checkpoint so far; `None` before the first round.
+    /// The best checkpoint so far, or `None` before the first round.
     pub best: Option<BestCheckpoint>,
 }
 
@@ -94,7 +95,7 @@ impl Progress {
 /// One of a run's checkpoints, as a user names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckpointName {
-    /// The newest that can be read, also one inside a round.
+    /// The newest that can be read, including one inside a round.
     #[default]
     Last,
     /// The one with the best rolling accuracy.
@@ -128,7 +129,7 @@ impl FromStr for CheckpointName {
     }
 }
 
-/// Why a checkpoint cannot be written, found or read.
+/// The reason why a checkpoint can't be written, found or read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum CheckpointError {
@@ -173,23 +174,23 @@ impl From<ChecksumError> for CheckpointError {
 pub struct Checkpoints(PathBuf);
 
 impl Checkpoints {
-    /// The checkpoints of a run.
+    /// Opens the checkpoints of a run.
     pub fn of(run_directory: &Path) -> Self {
         Self(run_directory.join(FOLDER))
     }
 
-    /// Where a checkpoint is, relative to the run directory.
+    /// The path of a checkpoint, relative to the run directory.
     pub fn relative_path(id: CheckpointId) -> String {
         format!("{FOLDER}/{}", id.name())
     }
 
-    /// Puts a checkpoint in its place, filled by `fill`, and returns its size in bytes; what fails is tried once more.
-    /// Until the last moment it has another name, so a process killed at any time leaves it whole or absent.
+    /// Puts a checkpoint in its place, filled by `fill`, and returns its size in bytes. It retries a failure once.
+    /// The checkpoint has another name until the last moment, so a process killed at any time leaves it whole or absent.
     ///
     /// # Errors
-    /// A file that cannot be written; what `fill` fails with. Older checkpoints are as they were, and nothing is left of
-    /// this one: on a disk that is full it would take the room of those to come. Or its name, which may not survive a power
-    /// cut: the checkpoint is there then.
+    /// A file that can't be written, or an error of `fill`. Older checkpoints are unchanged, and nothing is left of this one,
+    /// because it would take the room of later ones on a full disk. Or the checkpoint is in place, but its name may not survive
+    /// a power cut.
     pub fn put(
         &self,
         progress: &Progress,
@@ -199,7 +200,7 @@ impl Checkpoints {
             tracing::warn!(%error, "a checkpoint could not be written; trying once more");
             self.fill_and_name(progress, &mut fill)
         })?;
-        // Not retried: writing the files again would not make the folder's entry durable.
+        // No second try: writing the files again wouldn't make the folder's entry durable.
         sync_folder(&self.0).at(&self.0)?;
         Ok(size)
     }
@@ -209,7 +210,7 @@ impl Checkpoints {
         progress: &Progress,
         fill: impl FnMut(&Path) -> Result<(), Failure>,
     ) -> Result<u64, CheckpointError> {
-        // Never the run directory itself: one that was deleted does not come back as a stump.
+        // A run directory that was deleted must not come back as a stump.
         match storage::create_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.and_then(|()| sync_folder_of(&self.0)).at(&self.0)?,
@@ -228,8 +229,8 @@ impl Checkpoints {
         written
     }
 
-    /// A checkpoint that had the name goes once the new one has it: left over from a run that was resumed from an older
-    /// one, or from an attempt whose name could not be synchronised.
+    /// Removes an earlier checkpoint of that name once the new one has it. It was left by a run that was resumed from an older
+    /// one, or by an attempt that couldn't synchronise the name.
     fn give_name(&self, fresh: &Path, name: &str) -> io::Result<()> {
         let (place, old) = self.place_and_old(name);
         remove(&old)?;
@@ -237,7 +238,7 @@ impl Checkpoints {
             storage::rename(&place, &old)?;
         }
         storage::rename(fresh, &place).inspect_err(|_| {
-            // Where there was none, there is none to come back.
+            // If there was no folder, none has to be restored.
             let _ = storage::rename(&old, &place);
         })?;
         if let Err(error) = remove(&old) {
@@ -246,9 +247,9 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Points `last` and `best` at their checkpoints and throws away, of those up to `progress`, all but the newest
-    /// [`KEEP_LAST`] between rounds and the best: where that of `progress` is not there, the one that `best` points at. One
-    /// inside a round stays until there is a newer one of any kind. What cannot be removed is left: it does no harm.
+    /// Points `last` and `best` at their checkpoints. Of the checkpoints up to `progress` it deletes all but the newest
+    /// [`KEEP_LAST`] between rounds and the best, or the target of `best` if the checkpoint of `progress` isn't there. One
+    /// inside a round stays until there is a newer one of any kind. Anything that can't be removed is left, as it does no harm.
     pub fn tidy(&self, progress: &Progress) {
         let there = match self.list() {
             Ok(there) => there,
@@ -265,7 +266,7 @@ impl Checkpoints {
         }
         let best = [
             best.map(|best| best.name().into()),
-            // A file system without links has none to follow.
+            // A file system without links doesn't have any to follow.
             fs::read_link(self.0.join("best")).ok(),
         ];
         let past = there.into_iter().filter(|&id| id <= progress.id());
@@ -281,10 +282,10 @@ impl Checkpoints {
         }
     }
 
-    /// The checkpoint of that name and how far the run had come.
+    /// The checkpoint of that name and the run's progress in it.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot be read.
+    /// If no checkpoint has that name, or it can't be read.
     pub fn find(&self, name: CheckpointName) -> Result<(PathBuf, Progress), CheckpointError> {
         let round = match name {
             CheckpointName::Last => return self.newest(),
@@ -308,18 +309,18 @@ impl Checkpoints {
         self.open(CheckpointId::before(round))
     }
 
-    /// The checkpoint at that position, and how far the run had come.
+    /// The checkpoint at that position, and the run's progress in it.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// If it can't be read.
     pub fn open(&self, id: CheckpointId) -> Result<(PathBuf, Progress), CheckpointError> {
         let folder = self.0.join(id.name());
         let progress = read(&folder)?;
         Ok((folder, progress))
     }
 
-    /// Removes what a killed process left half done: folders and links under the temporary names that they have until they
-    /// are complete, or while they are deleted. Only for the process that has claimed the run.
+    /// Removes unfinished work of a killed process: folders and links under the temporary names that they have until they
+    /// are complete, or while they are deleted. Only the process that has claimed the run may call it.
     pub fn sweep(&self) {
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -342,8 +343,8 @@ impl Checkpoints {
         }
     }
 
-    /// Moves the checkpoints after `id` into `discarded-{n}/`: the run resumes at `id` and plays those rounds
-    /// again. The newest is moved last: until all are moved it is the run's current checkpoint.
+    /// Moves the checkpoints after `id` into `discarded-{n}/`, because the run resumes at `id` and plays those rounds
+    /// again. The newest is moved last, so it stays the run's current checkpoint until all are moved.
     ///
     /// # Errors
     /// A folder that cannot be made or moved.
@@ -362,17 +363,17 @@ impl Checkpoints {
             storage::rename(&self.0.join(&name), &place.join(&name)).at(&place)?;
         }
         tracing::warn!(folder = %place.display(), "later checkpoints were set aside, as their rounds are played again; they can be removed");
-        // Where they went first: a power cut must not find them in neither place.
+        // The target is synchronised first, so that a power cut can't leave them in neither place.
         sync_folder(&place).at(&place)?;
         Ok(sync_folder(&self.0).at(&self.0)?)
     }
 
-    /// The newest checkpoint that knows nothing of `round`.
+    /// The newest checkpoint from before `round`.
     pub fn newest_until(&self, round: u32) -> Option<u32> {
         self.rounds().into_iter().find(|&next_round| next_round <= round)
     }
 
-    /// Whether the checkpoint before `next_round` is there.
+    /// Whether the checkpoint before `next_round` exists.
     ///
     /// # Errors
     /// A folder that cannot be read.
@@ -380,10 +381,10 @@ impl Checkpoints {
         Ok(self.list()?.contains(&CheckpointId::before(next_round)))
     }
 
-    /// The newest checkpoint that is as it was written; broken ones are passed over with a warning.
+    /// The newest undamaged checkpoint. Damaged ones are skipped with a warning.
     ///
     /// # Errors
-    /// There is none, or what is wrong with the newest if none is sound.
+    /// If there is none, or the damage of the newest if none is sound.
     fn newest(&self) -> Result<(PathBuf, Progress), CheckpointError> {
         let mut first = None;
         for id in self.list()? {
@@ -398,7 +399,7 @@ impl Checkpoints {
         Err(first.unwrap_or_else(|| CheckpointError::None(self.0.clone())))
     }
 
-    /// Files in a checkpoint that it does not list: what they are is not known.
+    /// Files in a checkpoint that it doesn't list, so that their content is unknown.
     ///
     /// # Errors
     /// A folder or a list that cannot be read.
@@ -412,21 +413,20 @@ impl Checkpoints {
         &self.0
     }
 
-    /// Rounds before which there is a checkpoint, newest first; as [`Self::ids`] sees them.
+    /// Rounds with a checkpoint before them, newest first, as in [`Self::ids`].
     pub fn rounds(&self) -> Vec<u32> {
         between_rounds(self.ids())
     }
 
-    /// [`Self::list`] for those who only look: none of a folder that cannot be read.
+    /// [`Self::list`] for callers that only look. Empty for a folder that can't be read.
     pub fn ids(&self) -> Vec<CheckpointId> {
         self.list().unwrap_or_default()
     }
 
-    /// Where there is a checkpoint, newest first. Anything of another name is no checkpoint, and a folder that is not there
-    /// holds none.
+    /// Positions of the checkpoints, newest first. Anything with another name isn't a checkpoint. A missing folder holds none.
     ///
     /// # Errors
-    /// A folder that cannot be read: what it holds is not known then.
+    /// A folder that can't be read, because its content is then unknown.
     pub fn list(&self) -> Result<Vec<CheckpointId>, FileError> {
         let names = match storage::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -440,7 +440,7 @@ impl Checkpoints {
         Ok(ids)
     }
 
-    /// Takes its name away first: half a checkpoint must not look like one.
+    /// Deletes a checkpoint. It takes the name away first, because half a checkpoint must not look like one.
     fn discard(&self, name: &str) -> io::Result<()> {
         let (place, old) = self.place_and_old(name);
         if !place.exists() {
@@ -451,13 +451,13 @@ impl Checkpoints {
         remove(&old)
     }
 
-    /// Where a checkpoint of that name is, and where it is while it is thrown away.
+    /// The path of a checkpoint of that name, and its path while it is deleted.
     fn place_and_old(&self, name: &str) -> (PathBuf, PathBuf) {
         (self.0.join(name), self.0.join(format!(".{name}.old")))
     }
 }
 
-/// Everything of a checkpoint into a folder made for it; its size in bytes.
+/// Writes all of a checkpoint into a new folder and returns its size in bytes.
 fn fill_folder(
     folder: &Path,
     progress: &Progress,
@@ -481,13 +481,13 @@ fn fill_folder(
     Ok(bytes_below(folder))
 }
 
-/// Rounds before which there is a checkpoint.
+/// Rounds with a checkpoint before them.
 fn between_rounds(ids: Vec<CheckpointId>) -> Vec<u32> {
     let between = ids.into_iter().filter(|id| !id.is_inside_round());
     between.map(|id| id.round).collect()
 }
 
-/// Numbers as people read them, lowest first.
+/// Numbers separated by commas, lowest first.
 fn list(rounds: &[u32]) -> String {
     let texts: Vec<String> = rounds.iter().rev().map(u32::to_string).collect();
     texts.join(", ")

@@ -1,10 +1,10 @@
 //! Checkpoints between rounds: what a run has learnt so far, on disk at every round boundary.
 //!
-//! Everything inside a round follows from seed and round, so such a checkpoint holds no envs and no random state: how far
-//! the run has come (`run.ron`), its controller (`policy/`) and what improves it (`learner.ron`, `optim.safetensors`). It
+//! Everything inside a round follows from seed and round, so such a checkpoint holds no envs and no random state. It holds
+//! the run's progress (`run.ron`), its controller (`policy/`) and its learner (`learner.ron`, `optim.safetensors`). It
 //! appears whole under its name or not at all. `Work::WriteCheckpoint` ends `Startup` and every round that is played to
-//! its end, and opens `Shutdown`: a round that was finished is never lost, however the run ends. `Work::Restore` puts a
-//! resumed run where its checkpoint was. Those inside a round (`inside`) hold the same and the envs.
+//! its end, and opens `Shutdown`, so a finished round is never lost, however the run ends. `Work::Restore` restores a
+//! resumed run from its checkpoint. Checkpoints inside a round (`inside`) hold the same and the envs.
 
 use bevy_ecs::prelude::*;
 
@@ -21,11 +21,11 @@ use crate::telemetry::statistics::rolling_mean;
 use crate::telemetry::{CheckpointReason, RecordFails, RecordGap};
 use crate::unfinished::{UnfinishedRound, UnfinishedRoundError};
 
-/// Checkpoints in a row that can't be written, of a run without any, after which it stops.
+/// The number of consecutive failures to write a checkpoint after which a run without any stops.
 const MOST_FAILURES: u32 = 3;
 
-/// Restores a resumed run from its checkpoint; nothing on disk changes before that has succeeded. Then moves later
-/// checkpoints aside, before the later events: a run killed in between resumes from this checkpoint as well.
+/// Restores a resumed run from its checkpoint. Nothing on disk changes before that has succeeded. Then it moves later
+/// checkpoints aside, before the later events, so a run killed in between also resumes from this checkpoint.
 pub(crate) fn restore(
     mut commands: Commands,
     point: Option<Res<ResumePoint>>,
@@ -51,7 +51,7 @@ pub(crate) fn restore(
         commands.insert_resource(UnfinishedRound::read(&point.checkpoint).map_err(content)?);
     }
     trained.history.0.clone_from(&point.progress.history);
-    // A better one may have been thrown away since the run last stood here.
+    // A better one may have been deleted since the run last reached this point.
     let shelf = Checkpoints::of(point.directory.path());
     trained.state.best = match point.progress.best {
         Some(best) if shelf.has(best.next_round)? => Some(best),
@@ -75,10 +75,10 @@ pub(crate) fn restore(
     Ok(())
 }
 
-/// At a boundary between rounds, and between rollouts: writes what lasts.
+/// Writes the lasting state at a boundary between rounds, and between rollouts.
 ///
 /// # Errors
-/// The run has lost its directory, or can't write a first checkpoint.
+/// If the run has lost its directory, or can't write a first checkpoint.
 pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), Failure> {
     if is_between_rollouts(
         writer.trained.learner.as_deref(),
@@ -87,7 +87,7 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), Failu
     ) {
         write_boundary(&mut writer);
     }
-    // After the round is remembered: where the directory is found again by the end, so is the round.
+    // This follows the memory of the round, so a directory that is found again by the end also gets the round.
     writer.view.find_directory()?;
     let (state, shelf) = (&writer.trained.state, Checkpoints::of(writer.view.folder.path()));
     if let Some(why) = state.failure.clone().filter(|_| state.failures >= MOST_FAILURES)
@@ -108,7 +108,7 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), Failu
 fn write_boundary(writer: &mut CheckpointWriter) {
     let CheckpointWriter { trained, view, hub, .. } = writer;
     let next_round = view.next_round();
-    // Damage done on purpose says nothing about what is good.
+    // Deliberate damage doesn't show which checkpoint is good.
     let is_candidate = view.experiment.scenario.faults.is_empty();
     let record = rolling_mean(&trained.history.0)
         .filter(|_| is_candidate)
@@ -124,7 +124,7 @@ fn write_boundary(writer: &mut CheckpointWriter) {
     writer.write(reason);
 }
 
-/// However the run ends, its last boundary is on disk.
+/// Writes the last boundary of the run to disk, however the run ends.
 pub(crate) fn write_last_checkpoint(mut writer: CheckpointWriter, health: Res<RunHealth>) {
     let reason = if health.failure.is_some() {
         CheckpointReason::Emergency

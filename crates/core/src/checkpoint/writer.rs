@@ -1,4 +1,4 @@
-//! How a checkpoint gets to disk and into the record: its content, the position of the run, and its event.
+//! Writing of a checkpoint: its content, the position of the run, and its event.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::storage::write_synced;
 use crate::telemetry::{CheckpointReason, CheckpointSaved, Event, TelemetryHub, TelemetryOutbox};
 use crate::unfinished::UnfinishedRound;
 
-/// The last rollouts, where updates learn from them as well, as segments of trajectories.
+/// The last rollouts as segments of trajectories, if updates learn from them too.
 const ROLLOUTS_FILE: &str = "rollouts.safetensors";
 
 /// The run's memory of its checkpoints.
@@ -29,22 +29,22 @@ const ROLLOUTS_FILE: &str = "rollouts.safetensors";
 pub struct CheckpointState {
     /// The best rolling accuracy so far, and the checkpoint that has it.
     pub(super) best: Option<BestCheckpoint>,
-    /// How far the run has come, where its newest checkpoint is older. What else lasts is as it was then: controllers and
-    /// learners change for good at the ends of rounds alone.
+    /// The run's progress, if its newest checkpoint is older. The other lasting state is unchanged since then: controllers and
+    /// learners change permanently only at the ends of rounds.
     pub(super) unsaved: Option<Progress>,
-    /// An anomaly asks for one, wherever the run stands.
+    /// An anomaly requests a checkpoint, wherever the run is.
     pub(super) anomaly_asks: bool,
-    /// It was said that no more of them are kept.
+    /// Whether the run has warned that it keeps no more of them.
     pub(super) has_all_anomalies: bool,
-    /// When it was last tried to write one; `None` before the first.
+    /// The time of the last try to write one, or `None` before the first.
     pub(super) last_attempt: Option<Instant>,
-    /// Why the newest checkpoint that was due is not on disk; `None` if it is.
+    /// The reason why the newest due checkpoint isn't on disk, or `None` if it is.
     pub failure: Option<String>,
-    /// Those in a row that are not on disk.
+    /// The number of consecutive checkpoints that aren't on disk.
     pub(super) failures: u32,
 }
 
-/// All that lasts from round to round.
+/// The state that lasts from round to round.
 #[derive(SystemParam)]
 pub struct TrainedState<'w> {
     controller: ResMut<'w, ActiveController>,
@@ -92,7 +92,7 @@ impl TrainedState<'_> {
     }
 }
 
-/// Inputs of a run; one that is resumed has the same.
+/// Inputs of a run. A resumed run has the same.
 #[derive(SystemParam)]
 pub struct RunInputs<'w> {
     data: Res<'w, LoadedData>,
@@ -100,7 +100,7 @@ pub struct RunInputs<'w> {
 }
 
 impl RunInputs<'_> {
-    /// Hashes of its data and of the weights that its episodes start from; `None` where all are drawn.
+    /// Hashes of its data and of the weights that its episodes start from. `None` if all weights are drawn.
     pub(super) fn hashes(&self) -> (&str, Option<&str>) {
         let weights = self.weights.as_ref().and_then(|weights| weights.hash.as_deref());
         (self.data.set.hash(), weights)
@@ -122,7 +122,7 @@ pub struct RunView<'w> {
 
 impl RunView<'_> {
     /// # Errors
-    /// The run directory is not where it was.
+    /// If the run directory isn't where it was.
     pub(super) fn find_directory(&self) -> Result<(), RunDirectoryLost> {
         if self.claim.is_in_place() {
             Ok(())
@@ -132,7 +132,7 @@ impl RunView<'_> {
     }
 
     /// # Errors
-    /// Another process plays the run.
+    /// If another process plays the run.
     fn is_not_succeeded(&self) -> Result<(), Failure> {
         let fence = self.recording.as_ref().and_then(|recording| recording.ends_at.as_ref());
         match fence.filter(|fence| fence.exists()) {
@@ -144,13 +144,13 @@ impl RunView<'_> {
         }
     }
 
-    /// Rounds played to their end.
+    /// Number of finished rounds.
     pub(super) fn next_round(&self) -> u32 {
         let played = self.clock.position().round.map(|round| round + 1);
         played.unwrap_or(self.experiment.rounds.start)
     }
 
-    /// Why there is a checkpoint before round `next_round`.
+    /// The reason for the checkpoint before round `next_round`.
     pub(super) fn reason(&self, next_round: u32, state: &CheckpointState, is_best: bool) -> CheckpointReason {
         if next_round == self.experiment.rounds.end {
             CheckpointReason::Exit
@@ -196,7 +196,7 @@ impl RunView<'_> {
     }
 }
 
-/// The way of a checkpoint to disk and into the record.
+/// Writes a checkpoint to disk and its event into the record.
 #[derive(SystemParam)]
 pub struct CheckpointWriter<'w> {
     pub(super) trained: TrainedState<'w>,
@@ -206,7 +206,7 @@ pub struct CheckpointWriter<'w> {
 }
 
 impl CheckpointWriter<'_> {
-    /// Why the round is left or saved.
+    /// The reason why the round is left or saved.
     pub(super) fn reason_inside(&self) -> CheckpointReason {
         match self.view.stop.is_requested() {
             _ if self.trained.state.anomaly_asks => CheckpointReason::Anomaly,
@@ -215,7 +215,7 @@ impl CheckpointWriter<'_> {
         }
     }
 
-    /// Puts the state inside the round on disk; one that cannot be written is left out.
+    /// Writes the state inside the round to disk. A checkpoint that can't be written is left out.
     pub(super) fn write_inside(&mut self, round: &UnfinishedRound, reason: CheckpointReason) {
         let clock = &self.view.clock;
         let at = CheckpointId {
@@ -227,21 +227,21 @@ impl CheckpointWriter<'_> {
         self.save(&mut progress, Some(round), reason);
     }
 
-    /// Puts what is unsaved on disk. If that fails, the older checkpoints are unchanged; the run continues,
+    /// Writes unsaved state to disk. If that fails, the older checkpoints are unchanged. The run continues,
     /// tries again at its end and then reports the failure.
     pub(super) fn write(&mut self, reason: CheckpointReason) {
         let Some(mut progress) = self.trained.state.unsaved.take() else {
             return;
         };
         if self.save(&mut progress, None, reason) {
-            // Not before: what is not on disk is not the best of what there is.
+            // Not before, because a checkpoint that isn't on disk can't be the best one.
             self.trained.state.best = progress.best;
         } else {
             self.trained.state.unsaved = Some(progress);
         }
     }
 
-    /// Whether it is on disk.
+    /// Whether the checkpoint is on disk.
     fn save(&mut self, progress: &mut Progress, round: Option<&UnfinishedRound>, reason: CheckpointReason) -> bool {
         let started = Instant::now();
         let shelf = Checkpoints::of(self.view.folder.path());
@@ -278,7 +278,7 @@ impl CheckpointWriter<'_> {
         progress: &mut Progress,
         round: Option<&UnfinishedRound>,
     ) -> Result<u64, Failure> {
-        // Anything that has replaced the run directory is not the run's to write into.
+        // A directory that has replaced the run directory isn't the run's to write into.
         self.view.find_directory()?;
         self.view.is_not_succeeded()?;
         // Events that the checkpoint counts as recorded must be on disk before it.
@@ -293,7 +293,7 @@ impl CheckpointWriter<'_> {
     }
 }
 
-/// The run's directory is gone or another one: nothing that is learnt from now on can be saved.
+/// The run's directory is missing or was replaced, so nothing that the run learns can be saved.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the run directory {0} was deleted, moved or replaced while the run was played; nothing more can be recorded in it"

@@ -21,7 +21,7 @@ fn moments(learner: &Learner) -> Vec<f64> {
     learner.state_tensors().into_iter().flat_map(values).collect()
 }
 
-/// A checkpoint of a learner whose moments are not zero.
+/// A checkpoint of a learner with non-zero moments.
 fn saved(folder: &Path) -> Learner {
     let learner = learner();
     for (_, mut tensor) in learner.state_tensors() {

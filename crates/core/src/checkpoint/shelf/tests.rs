@@ -87,7 +87,7 @@ fn the_newest_few_and_the_best_stay() {
     assert_eq!(target(&shelf, "last"), Path::new("round-000006"));
 }
 
-/// As where it was thrown away by hand, or was never written.
+/// The checkpoint was deleted by hand, or was never written.
 #[cfg(unix)]
 #[test]
 fn the_best_that_is_there_stays_where_a_better_one_is_not() {
@@ -164,7 +164,7 @@ fn what_a_run_turns_its_back_on_is_kept_beside_it() {
     assert!(!shelf.has(3).unwrap());
 }
 
-/// As a process that is killed would: the way back takes the newest away last.
+/// The state after a process was killed. A resume from an older checkpoint moves the newest last.
 #[test]
 fn a_way_back_that_breaks_off_leaves_the_run_where_it_stood() {
     let (_root, shelf) = with([1, 2, 4]);
@@ -252,7 +252,7 @@ fn cut(path: &Path, length: u64) {
     file.set_len(length).unwrap();
 }
 
-/// In every file, and in the list of checksums.
+/// A change in every file, and in the list of checksums.
 #[test]
 fn a_damaged_checkpoint_is_passed_over_and_named_where_it_is_asked_for() {
     type Damage = (&'static str, fn(&Path));
@@ -264,7 +264,7 @@ fn a_damaged_checkpoint_is_passed_over_and_named_where_it_is_asked_for() {
         ("run.ron", |path| replace(path, "next_seq: 100", "next_seq: 99")),
         ("b3sums", |path| cut(path, 0)),
         ("b3sums", |path| cut(path, 70)),
-        // A file without an end, if it were read.
+        // A file without an end, if anything read it.
         ("b3sums", |path| replace(path, "  state", "  /dev/zero")),
     ];
     for (file, damage) in damages {
@@ -317,7 +317,7 @@ fn checkpoints_after_the_one_in_use_do_not_push_it_out() {
     assert_eq!(shelf.rounds(), [4, 3, 2, 1]);
 }
 
-/// As on a file system over a network in a bad minute: what is there must not be taken for nothing.
+/// Like a network file system with a temporary error: unreadable checkpoints must not count as missing.
 #[test]
 fn a_folder_that_cannot_be_read_is_an_error_that_names_it_and_not_an_empty_one() {
     assert_eq!(with([]).1.list().unwrap(), []);
