@@ -1,4 +1,4 @@
-//! The `decision` event: what a controller ordered in one env and step, why, and the result.
+//! The `decision` event: a controller's order in one env and step, its reason, and the result.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ pub struct DecidedEnv {
 }
 
 impl DecidedEnvItem<'_, '_> {
-    /// `None` before the env's first decision. `value_of` turns what a policy's value head put out into units of reward,
-    /// `paid` is what the step was worth.
+    /// `None` before the env's first decision. `value_of` converts the output of a policy's value head into units of reward,
+    /// and `paid` is the reward of the step.
     pub fn event(
         &self,
         context: EnvContext,
@@ -59,7 +59,7 @@ fn allowed(masks: &MaskSet) -> impl Iterator<Item = LifecycleOp> {
     members.filter(|op| masks.ops().contains(op.code()))
 }
 
-/// Outputs of a learned policy when it chose `op` under `masks`; `forced` marks heads without a choice.
+/// Outputs of a learned policy when it chose `op` under `masks`. `forced` marks heads without a choice.
 fn readout(
     sample: &Sample,
     op: LifecycleOp,

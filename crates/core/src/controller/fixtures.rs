@@ -116,7 +116,7 @@ pub fn view_of<'a>(step: u32, envs: &'a [EnvView<'a>]) -> DecisionView<'a> {
     }
 }
 
-/// A controller around a small network whose logits differ enough to matter.
+/// A controller with a small network and logits that differ enough to matter.
 pub fn controller(kind: &str) -> ActorCriticController {
     let mut ground = Ground::default();
     (ground.scenario.policy.net, ground.scenario.policy.net_cfg) = (kind.into(), small());
@@ -191,7 +191,7 @@ impl Crowd {
         decisions.unwrap()
     }
 
-    /// The same, which may fail, and how often something was read from the device.
+    /// The fallible form, which also returns the number of reads from the device.
     pub fn attempt(
         &self,
         controller: &mut ActorCriticController,

@@ -1,4 +1,4 @@
-//! Controllers: who decides, once per env and step, what happens to a slot.
+//! Controllers, which decide once per env and step about the slots.
 //!
 //! Measured steps become [`TrainingSignals`], slot reports become a [`MaskSet`](crate::actions::MaskSet), and a [`Controller`] answers with one
 //! [`Decision`](crate::actions::Decision) per env. All controllers, learned or not, run in the same loop; plugins add theirs by name to the

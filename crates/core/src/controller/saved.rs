@@ -46,7 +46,7 @@ impl SavedFolder {
         })
     }
 
-    /// Where it was read, for messages.
+    /// The path it was read from, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -63,7 +63,7 @@ impl SavedFolder {
     /// The content of one of its files, in RON.
     ///
     /// # Errors
-    /// `Storage`, if there was no file of that name, or it says something else.
+    /// `Storage`, if there was no file of that name, or its content doesn't match.
     pub(super) fn ron<T: DeserializeOwned>(&self, name: &str) -> Result<T, PolicyError> {
         let at = |why: &dyn std::fmt::Display| storage(&self.path.join(name), why);
         let text = std::str::from_utf8(self.file(name)?).map_err(|error| at(&error))?;
@@ -77,7 +77,7 @@ impl SavedFolder {
 struct SavedController {
     format: u32,
     name: String,
-    /// Of what it will do, beyond its name.
+    /// Identity of its behaviour, beyond its name.
     fingerprint: Option<String>,
 }
 
@@ -94,10 +94,10 @@ pub fn save_controller(folder: &Path, name: &str, fingerprint: Option<&str>) -> 
     write_folder(folder, &[(CONTROLLER_FILE, to_ron(folder, &saved)?.as_bytes())])
 }
 
-/// Checks that what was saved is this controller.
+/// Checks that the saved controller is this one.
 ///
 /// # Errors
-/// `Storage`, if it cannot be read; `IncompatiblePolicy`, if it is another controller.
+/// `Storage`, if it can't be read. `IncompatiblePolicy`, if it is another controller.
 pub fn check_controller(folder: &SavedFolder, name: &str, fingerprint: Option<&str>) -> Result<(), PolicyError> {
     let saved: SavedController = folder.ron(CONTROLLER_FILE)?;
     let mut diffs = Differences::default();
@@ -147,7 +147,7 @@ pub fn storage(path: &Path, why: &dyn std::fmt::Display) -> PolicyError {
     }
 }
 
-/// Writes files into a folder beside `folder`, then puts it in its place; what stood there before goes last.
+/// Writes files into a folder next to `folder`, then puts it in its place. The previous folder is removed last.
 pub fn write_folder(folder: &Path, files: &[(&str, &[u8])]) -> Result<(), PolicyError> {
     replace_folder(folder, files).map_err(|error| storage(folder, &error))
 }

@@ -1,5 +1,5 @@
-//! The controller's part of the schedule: it is built, episodes begin and end, slot reports, observations and masks are made, it
-//! decides, and its command becomes a changed slot or a reason why not.
+//! The controller's part of the schedule. It builds the controller, begins and ends episodes, makes slot reports, observations
+//! and masks, lets the controller decide, and turns its command into a changed slot or a reason for refusal.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
@@ -30,7 +30,7 @@ use crate::unfinished::UnfinishedRound;
 #[derive(Resource)]
 pub struct ActiveController(pub SyncCell<Box<dyn Controller>>);
 
-/// The env's slots after the step's measurements, in policy order; `None` is an empty slot.
+/// The env's slots after the step's measurements, in policy order. `None` is an empty slot.
 #[derive(Component, Default)]
 pub struct SlotReports(pub SmallVec<[Option<SeedReport>; 4]>);
 
@@ -38,11 +38,11 @@ pub struct SlotReports(pub SmallVec<[Option<SeedReport>; 4]>);
 #[derive(Component, Default, Serialize, Deserialize)]
 pub struct Feedback(pub ActionFeedback);
 
-/// The legal choices of this step; `None` before the first.
+/// The legal choices of this step, or `None` before the first.
 #[derive(Component, Default)]
 pub struct Masks(pub Option<MaskSet>);
 
-/// The decision of this step; `None` before the first.
+/// The decision of this step, or `None` before the first.
 #[derive(Component, Default)]
 pub struct Chosen(pub Option<Decision>);
 
@@ -51,9 +51,9 @@ pub struct Chosen(pub Option<Decision>);
 pub struct CommandOutcome {
     /// The ordered op if it took effect, else `Wait`.
     pub effective_op: LifecycleOp,
-    /// The slot it was for, by index; `None` for a wait.
+    /// Index of the command's slot, or `None` for a wait.
     pub slot: Option<usize>,
-    /// Why the command changed nothing; `None` if it took effect, or was a wait.
+    /// The reason why the command changed nothing. `None` if it took effect, or was a wait.
     pub refusal: Option<FailureReason>,
 }
 
@@ -87,7 +87,7 @@ pub struct Offered<'w> {
     is_observed: Option<Res<'w, ObserveAll>>,
 }
 
-/// Present where something other than the controller reads observations.
+/// Present if something other than the controller reads observations.
 #[derive(Resource, Debug, Default)]
 pub struct ObserveAll;
 
@@ -165,7 +165,7 @@ pub fn report_slots(
     }
 }
 
-/// Encodes what was measured into the raw row of every env that decides.
+/// Encodes the measurements into the raw row of every env that decides.
 pub fn build_observations(
     mut envs: Query<(&EnvId, &StepStatus, &Signals, &Feedback, &SlotReports, &mut Observation)>,
     schema: Res<ObservationSchema>,
@@ -187,7 +187,7 @@ pub fn build_observations(
     Ok(())
 }
 
-/// Normalises every env's row by the learned controller's statistics; for any other controller it stays raw.
+/// Normalises every env's row by the learned controller's statistics. With any other controller it stays raw.
 pub fn normalise_observations(mut envs: Query<&mut Observation>, mut controller: ResMut<ActiveController>) {
     let learned = controller.0.get().learned();
     for mut observation in &mut envs {
@@ -230,7 +230,7 @@ pub struct DecidingEnv {
     chosen: &'static mut Chosen,
 }
 
-/// One call for all participating envs, in index order; the controller may narrow the masks first.
+/// Makes one call for all participating envs, in index order. The controller may narrow the masks first.
 pub fn decide(
     mut controller: ResMut<ActiveController>,
     mut envs: Query<DecidingEnv>,
@@ -330,7 +330,7 @@ pub fn execute_action(
     Ok(())
 }
 
-/// Validates, asks the governor, lets the env grow; why the env's command was refused. An error ends the run.
+/// Validates, asks the governor, and lets the env grow. Returns the reason if the command was refused. An error ends the run.
 fn execute(
     command: &LifecycleCommand,
     val: &ValMetrics,

@@ -3,15 +3,15 @@
 use crate::actions::{Decision, DecisionPoint, MaskSet, PolicyError};
 use crate::growth::LifecycleCommand;
 
-/// Commands that were written down before the run, and what happens to one that is not legal when its step has come.
+/// Commands that were written down before the run, and the response to one that is illegal when its step has come.
 #[derive(Clone, Debug)]
 pub struct CommandList {
-    /// In error messages.
+    /// The list's name in error messages.
     pub name: &'static str,
-    /// In reasons: what its commands are.
+    /// The commands' description in reasons.
     pub verb: &'static str,
     pub wait_on_illegal: bool,
-    /// The warning of a wait in place of a command has been given.
+    /// Whether the warning of a wait in place of a command has been given.
     pub has_waited: bool,
 }
 

@@ -29,15 +29,15 @@ pub struct BuildContext<'a> {
     pub envs: &'a [usize],
     /// Rounds that are played, from 0.
     pub rounds: &'a Range<u32>,
-    /// Where a network's tensors live.
+    /// The device of a network's tensors.
     pub device: Device,
     /// Networks that `policy.net` may name.
     pub nets: &'a NetRegistry,
     /// Features that plugins add to observations.
     pub features: &'a ObservationFeatures,
-    /// Of a program that holds the engine and decides.
+    /// The commands of a program that holds the engine and decides.
     pub external: Option<&'a ExternalCommands>,
-    /// Relative paths start here.
+    /// The folder in which relative paths start.
     pub folder: Option<&'a Path>,
 }
 
@@ -65,7 +65,7 @@ impl BuildContext<'_> {
     /// Index of a selectable blueprint.
     ///
     /// # Errors
-    /// No blueprint of that name, or one that no slot can grow; `path` says where it was asked for.
+    /// If there is no blueprint of that name, or no slot can grow it. `path` names the field that requested it.
     pub fn blueprint(&self, path: &str, name: &str) -> Result<usize, PolicyError> {
         let index = self.blueprints.iter().position(|known| *known == name);
         index.filter(|&index| self.selectable.contains(index)).ok_or_else(|| {
@@ -87,7 +87,7 @@ impl BuildContext<'_> {
     /// Policy index of a slot.
     ///
     /// # Errors
-    /// The slot is not enabled.
+    /// If the slot isn't enabled.
     pub fn slot(&self, path: &str, slot: SlotId) -> Result<usize, PolicyError> {
         self.slots.iter().position(|&known| known == slot).ok_or_else(|| {
             let names: Vec<String> = self.slots.iter().map(SlotId::to_string).collect();

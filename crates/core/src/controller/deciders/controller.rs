@@ -52,27 +52,27 @@ use crate::unfinished::UnfinishedRound;
 /// assert!(registry.iter().any(|(name, _)| name == "eager"));
 /// ```
 pub trait Controller: Send {
-    /// The name it is registered by.
+    /// The name under which it is registered.
     fn name(&self) -> &str;
 
-    /// Identity of what it will do, beyond its name: the hash of a schedule.
+    /// Identity of its behaviour beyond its name, such as the hash of a schedule.
     fn fingerprint(&self) -> Option<&str> {
         None
     }
 
-    /// Whether it wants to see observations and blueprint indices of every env beyond reports, signals and masks, which
-    /// are always there; asked once, when it has been built.
+    /// Whether it needs observations and blueprint indices of every env in addition to reports, signals and masks, which
+    /// are always there. The engine asks once, after it has built the controller.
     fn needs_observation(&self) -> bool {
         false
     }
 
-    /// The envs start an episode: forget what belongs to the last one.
+    /// Starts an episode of the envs and forgets the state of the last one.
     fn begin_episode(&mut self, _rows: &[EnvRow]) {}
 
-    /// Narrows the masks, one set per env of the view; bits can only be cleared, and the masks are checked afterwards.
+    /// Narrows the masks, one set per env of the view. Bits can only be cleared, and the engine checks the masks afterwards.
     ///
     /// # Errors
-    /// The controller's own, or a restriction that leaves nothing.
+    /// An error of the controller, or a restriction that leaves nothing.
     fn restrict(&self, _view: &DecisionView, _masks: &mut [MaskSet]) -> Result<(), PolicyError> {
         Ok(())
     }
@@ -80,33 +80,33 @@ pub trait Controller: Send {
     /// One decision per env of the view, in the same order.
     ///
     /// # Errors
-    /// Anything that keeps the controller from deciding; the run stops.
+    /// Any reason that keeps the controller from deciding. The run stops.
     fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError>;
 
-    /// The policy that a learner may improve; `None` for a controller that does not learn.
+    /// The policy that a learner may improve. `None` for a controller that doesn't learn.
     fn learned(&mut self) -> Option<&mut dyn LearningPolicy> {
         None
     }
 
-    /// Saves what it remembers of the current episodes, for a checkpoint inside a round; called between two steps. A
+    /// Saves its memory of the current episodes, for a checkpoint inside a round. Called between two steps. A
     /// controller that saves nothing resumes as after [`begin_episode`](Self::begin_episode).
     ///
     /// # Errors
-    /// The controller's own.
+    /// An error of the controller.
     fn save_episodes(&mut self, _round: &mut UnfinishedRound) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Restores the state that [`save_episodes`](Self::save_episodes) saved; the episodes have begun.
+    /// Restores the state that [`save_episodes`](Self::save_episodes) saved. Called after the episodes have begun.
     ///
     /// # Errors
-    /// If the saved state does not fit.
+    /// If the saved state doesn't fit.
     fn restore_episodes(&mut self, _round: &UnfinishedRound) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Writes what another run needs to continue this controller with new episodes into `folder`, which appears complete
-    /// or not at all.
+    /// Writes the state that another run needs to continue this controller with new episodes into `folder`. The folder appears
+    /// complete or not at all.
     ///
     /// # Errors
     /// If the folder cannot be written.
@@ -114,18 +114,18 @@ pub trait Controller: Send {
         save_controller(folder, self.name(), self.fingerprint())
     }
 
-    /// Continues as the controller that was saved.
+    /// Restores the saved state of a controller.
     ///
     /// # Errors
-    /// If the saved state cannot be understood or does not fit; nothing has changed then.
+    /// If the saved state can't be understood or doesn't fit. Nothing has changed then.
     fn load(&mut self, saved: &SavedFolder) -> Result<(), PolicyError> {
         check_controller(saved, self.name(), self.fingerprint())
     }
 }
 
-/// A policy at work on the envs of a run, which a learner improves between its rollouts.
+/// A policy that decides for the envs of a run and that a learner improves between its rollouts.
 pub trait LearningPolicy: TrainablePolicy {
-    /// The network behind it.
+    /// The network of the policy.
     fn net(&self) -> &dyn ActorCritic;
 
     /// The layout of the observations that it decides on.
@@ -134,10 +134,10 @@ pub trait LearningPolicy: TrainablePolicy {
     /// The normaliser that brings observations to the scale that the network sees.
     fn normaliser(&self) -> &ObservationNormaliser;
 
-    /// To merge a rollout's observations after an update.
+    /// The normaliser, into which a rollout's observations are merged after an update.
     fn normaliser_mut(&mut self) -> &mut ObservationNormaliser;
 
-    /// The live recurrent state, row = index in the run; what the next step starts from.
+    /// The live recurrent state from which the next step starts. The row is the env's index in the run.
     ///
     /// # Errors
     /// A device error.
@@ -146,14 +146,14 @@ pub trait LearningPolicy: TrainablePolicy {
     /// Zeroes the recurrent rows of envs (indices in the run) before they act again: after a rollback or a bootstrap.
     fn reset_rows(&mut self, rows: &[usize]);
 
-    /// Estimated return of each env of the view from here on, in normalised units, without taking a step: what a
-    /// truncated episode is credited with.
+    /// Estimated return of each env of the view from here on, in normalised units, without taking a step. A
+    /// truncated episode is credited with it.
     ///
     /// # Errors
-    /// A value that is not finite, or a device error.
+    /// A value that isn't finite, or a device error.
     fn value(&mut self, view: &DecisionView) -> Result<Vec<f32>, PolicyError>;
 
-    /// Whether actions are drawn or the likeliest are taken.
+    /// Whether actions are drawn. Otherwise the likeliest ones are taken.
     fn set_mode(&mut self, mode: DecideMode);
 
     /// Updates that the weights have seen.

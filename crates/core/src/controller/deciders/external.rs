@@ -1,4 +1,4 @@
-//! The controller whose commands come from outside: a program that holds the engine puts them into a resource, step by step.
+//! The controller that gets its commands from a program that holds the engine, through a resource, in each step.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::controller::view::DecisionView;
 use crate::growth::LifecycleCommand;
 
 /// The next commands of controller `external`. A run with it needs this resource before its first step, and a system that fills
-/// it between `Work::BuildMasks` and `Work::Decide` of each step; there it sees all of the envs. Clones share the commands.
+/// it between `Work::BuildMasks` and `Work::Decide` of each step. There it sees all of the envs. Clones share the commands.
 ///
 /// ```
 /// # extern crate simic_core as simic_engine;
@@ -47,8 +47,8 @@ use crate::growth::LifecycleCommand;
 pub struct ExternalCommands(Arc<Mutex<BTreeMap<usize, LifecycleCommand>>>);
 
 impl ExternalCommands {
-    /// Commands by index of their envs, in the place of those ordered before. An env without one waits; one that takes no part
-    /// in the step is not asked.
+    /// Replaces the commands, by index of their envs. An env without a command waits. The command of an env that takes no part
+    /// in the step is ignored.
     pub fn order(&self, commands: impl IntoIterator<Item = (usize, LifecycleCommand)>) {
         let commands = commands.into_iter().collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = commands;
@@ -59,7 +59,7 @@ impl ExternalCommands {
     }
 }
 
-/// Decides what was ordered.
+/// Decides as ordered.
 #[derive(Clone, Debug)]
 pub struct ExternalController {
     commands: ExternalCommands,
@@ -68,7 +68,7 @@ pub struct ExternalController {
 
 impl ExternalController {
     /// # Errors
-    /// No program holds the engine.
+    /// If no program holds the engine.
     pub fn new(commands: Option<&ExternalCommands>) -> Result<Self, PolicyError> {
         let commands = commands.cloned().ok_or_else(|| {
             let why = "\"external\" decides what a program orders that holds the engine, and there is none; start it by \

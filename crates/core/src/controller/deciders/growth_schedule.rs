@@ -1,4 +1,4 @@
-//! The controllers that grow by a published schedule: `periodic`, a seed every N steps, and `fragrow`, whose interval
+//! The controllers that grow by a published schedule: `periodic`, a seed every N steps, and `fragrow`, with an interval that
 //! follows the risk of overfitting (Wu et al., "When To Grow? A Fitting Risk-Aware Policy for Layer Growing in Deep Neural
 //! Networks", AAAI 2024, arXiv:2401.03104).
 //!
@@ -56,11 +56,11 @@ struct GrowthAct {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GrowthState {
-    /// Step of the last germination; 0 before the first.
+    /// Step of the last germination, or 0 before the first.
     last_growth: u32,
     /// Germinations that were ordered.
     ordered: u32,
-    /// Slot whose seed was advanced last: the next one comes first, so that a gate that stays shut does not hold up others.
+    /// Slot of the last advanced seed. The next one comes first, so that a gate that stays shut doesn't hold up others.
     last_moved: Option<usize>,
 }
 
@@ -68,16 +68,16 @@ impl GrowthScheduleController {
     /// Reads `policy.periodic`.
     ///
     /// # Errors
-    /// No blueprint, or one that no slot can grow or that the action space excludes.
+    /// If there is no blueprint, or one that no slot can grow or that the action space excludes.
     pub fn periodic(context: &BuildContext) -> Result<Self, PolicyError> {
         let period = context.scenario.policy.periodic.period;
         Self::new("periodic", Interval::Fixed(period), context)
     }
 
-    /// Reads `policy.periodic` too, but for its period.
+    /// Reads `policy.periodic` too, except its period.
     ///
     /// # Errors
-    /// As [`Self::periodic`].
+    /// The errors of [`Self::periodic`].
     pub fn fragrow(context: &BuildContext) -> Result<Self, PolicyError> {
         Self::new("fragrow", Interval::FittingRisk(longest_interval(context)), context)
     }
@@ -111,7 +111,7 @@ impl GrowthScheduleController {
     }
 }
 
-/// As the paper has it: the episode without its last part, in which the grown network is trained, divided by the number of
+/// The rule of the paper: the episode without its last part, in which the grown network is trained, divided by the number of
 /// growths.
 fn longest_interval(context: &BuildContext) -> u32 {
     let growths = u32::try_from(context.slots.len()).unwrap_or(u32::MAX).max(1);
@@ -119,7 +119,7 @@ fn longest_interval(context: &BuildContext) -> u32 {
 }
 
 impl Interval {
-    /// At a step with these signals; at least 1.
+    /// The interval in a step with these signals, at least 1.
     fn steps(self, signals: &TrainingSignals) -> u32 {
         match self {
             Self::Fixed(period) => period,
@@ -128,7 +128,7 @@ impl Interval {
     }
 }
 
-/// `i_max / (1 + exp(α − gap))`, rounded, at least 1: short where the network underfits, long where it overfits. `gap`:
+/// `i_max / (1 + exp(α − gap))`, rounded, at least 1: short if the network underfits, long if it overfits. `gap` is
 /// training minus validation accuracy, percentage points.
 fn fragrow_interval(i_max: u32, gap: f64) -> u32 {
     let steps = f64::from(i_max) / (1.0 + (HALFWAY_GAP - gap).exp());
@@ -174,7 +174,7 @@ impl Controller for GrowthScheduleController {
 type Move = (LifecycleCommand, &'static str);
 
 impl GrowthAct {
-    /// The next blueprint in the first slot that can grow it; a growth that nothing allows now stays due.
+    /// Germinates the next blueprint in the first slot that can grow it. A growth that isn't possible now stays due.
     fn germinate(&self, state: &mut GrowthState, step: u32, masks: &MaskSet) -> Option<Move> {
         if self.config.max_growths.is_some_and(|most| state.ordered >= most) {
             return None;
@@ -196,7 +196,7 @@ impl GrowthAct {
         Some((command, "growth is due"))
     }
 
-    /// Commits or advances a seed that may be; the seeds take turns.
+    /// Commits or advances a seed that may be. The seeds take turns.
     fn move_on(&self, state: &mut GrowthState, env: &EnvView, masks: &MaskSet) -> Option<Move> {
         let seeds = env.reports.iter().enumerate();
         let moves: Vec<(usize, Move)> = seeds

@@ -63,7 +63,7 @@ struct Rules {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HeuristicState {
-    /// Position in the rotation; grows without bound.
+    /// Position in the rotation. It grows without bound.
     rotation_index: usize,
     last_prune_step: Option<u32>,
     last_decay_step: Option<u32>,
@@ -84,7 +84,7 @@ impl HeuristicController {
         }
         let allowed = context.allowed_actions().blueprints();
         let mut rotation = Vec::new();
-        // The default rotation names blueprints of every kind of host; those that fit this one remain.
+        // The default rotation names blueprints of every kind of host. Those that fit this one remain.
         let is_default = config.rotation == HeuristicConfig::default().rotation;
         for name in std::mem::take(&mut config.rotation) {
             let blueprint = match context.blueprint(path, &name) {
@@ -213,7 +213,7 @@ impl Rules {
         (command, "plateau".into())
     }
 
-    /// The next blueprint of the rotation that is not penalised, else the least penalised ones in turn.
+    /// The next blueprint of the rotation that isn't penalised, or else the least penalised ones, one after another.
     fn next_blueprint(&self, state: &mut HeuristicState) -> usize {
         let count = self.rotation.len();
         let start = state.rotation_index;

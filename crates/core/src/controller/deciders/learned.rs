@@ -47,16 +47,16 @@ pub struct ActorCriticController {
     seed: u64,
     /// Updates that the weights have seen: part of a saved policy.
     updates: u64,
-    /// Weights by name to fall back to where those in force put out nothing finite; used once.
+    /// Weights by name that replace the present ones if their outputs aren't finite. Used once.
     last_good: Vec<(String, Tensor)>,
-    /// The policy that it is held to.
+    /// The policy that this one is kept close to.
     teacher: Option<Box<Self>>,
-    /// Reads for storage and for the teacher; those of a step are counted by the view's counter.
+    /// Reads for storage and for the teacher. The view's counter counts the reads of a step.
     reads: HostSyncCounter,
 }
 
 impl ActorCriticController {
-    /// Builds the network that `policy.net` names, on the context's device; loads `policy.init_from` and `policy.teacher`.
+    /// Builds the network that `policy.net` names, on the context's device, and loads `policy.init_from` and `policy.teacher`.
     ///
     /// # Errors
     /// An unknown network, a configuration that it refuses, a saved policy that does not fit, or a device error.
@@ -122,7 +122,7 @@ impl ActorCriticController {
         Ok(self.rollout.take_back()?)
     }
 
-    /// Acts for all envs of a view, whose rows move on.
+    /// Acts for all envs of a view and advances their rows.
     fn act(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
         let outputs = self.rollout.act(&*self.net, self.precision, view)?;
         let rows = outputs.chunks_exact(self.layout.width() + 1);
@@ -305,7 +305,7 @@ impl TrainablePolicy for ActorCriticController {
     }
 
     fn set_floor_scale(&mut self, scale: f64) {
-        // What both explore alike isn't a divergence.
+        // Exploration that both share isn't divergence.
         if let Some(teacher) = &mut self.teacher {
             teacher.set_floor_scale(scale);
         }

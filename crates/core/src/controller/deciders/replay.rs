@@ -1,7 +1,7 @@
 //! The controller that decides as a recorded run did: env by env, round by round, step by step.
 //!
-//! With the scenario and the seed of that run it plays the same run again; with others it shows what the same decisions
-//! do elsewhere.
+//! With the scenario and the seed of that run it plays the same run again. With others it shows the effect of the same decisions
+//! elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use crate::hash::sha256;
 use crate::telemetry::{self, Event, Payload, RunStarted, finished_episode, read_recording};
 
 const PATH: &str = "policy.replay";
-/// Most problems of a recording that are listed.
+/// Largest number of problems of a recording that are listed.
 const LISTED: usize = 8;
 
 /// Round, env and step of a decision.
@@ -35,8 +35,8 @@ impl ReplayController {
     /// Reads the run that `policy.replay` names.
     ///
     /// # Errors
-    /// No recorded run there; one that recorded no decisions, or fewer rounds, envs or steps than are to be played; or
-    /// slots and blueprints that this host does not have. All problems are reported at once.
+    /// If there is no recorded run, or it recorded no decisions, or fewer rounds, envs or steps than this run plays, or it uses
+    /// slots and blueprints that this host doesn't have. All problems are reported at once.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let config = &context.scenario.policy.replay;
         let run = config.run.as_deref().ok_or_else(|| {
@@ -125,7 +125,7 @@ impl Recorded {
         }
     }
 
-    /// Reasons why the recorded run is too short for the one that is to be played.
+    /// Reasons why the recorded run is too short for the present one.
     fn too_short(&self, started: &RunStarted, context: &BuildContext) -> Vec<String> {
         let mut problems = Vec::new();
         let envs = context.envs.iter().max().map_or(0, |last| last + 1);
@@ -155,7 +155,7 @@ impl Recorded {
         u32::try_from((0..).take_while(is_complete).count()).unwrap_or(u32::MAX)
     }
 
-    /// The first step to be played of which no decision was recorded, though its env took part in it.
+    /// The first step to be played that has no recorded decision although its env took part in it.
     fn gap(&self, context: &BuildContext) -> Option<String> {
         if self.commands.is_empty() {
             return Some("it recorded no decisions".into());

@@ -23,7 +23,7 @@ impl ScheduleController {
     /// Reads `policy.schedule`. Where gates are automatic, the list's `advance` commands are left out.
     ///
     /// # Errors
-    /// No entries, a name that the host does not have, or a command that the action space excludes.
+    /// If there are no entries, or one has a name that the host doesn't have or a command that the action space excludes.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let config = &context.scenario.policy.schedule;
         let path = "policy.schedule";
@@ -35,7 +35,7 @@ impl ScheduleController {
         if commands.is_empty() {
             return Err(PolicyError::config(path, "is empty; list entries"));
         }
-        // What gates that open by themselves do without being asked.
+        // Automatic gates advance without a command.
         if context.scenario.lifecycle.auto_forward {
             commands.retain(|(_, command)| command.op() != LifecycleOp::Advance);
         }
@@ -77,7 +77,7 @@ impl Controller for ScheduleController {
     }
 }
 
-/// SHA-256 of the schedule as compact JSON, in hexadecimal; its key names are frozen.
+/// SHA-256 of the schedule as compact JSON, in hexadecimal. Its key names are frozen.
 pub fn schedule_hash(commands: &[(u32, LifecycleCommand)]) -> String {
     let entries: Vec<String> = commands
         .iter()
@@ -89,7 +89,7 @@ pub fn schedule_hash(commands: &[(u32, LifecycleCommand)]) -> String {
     sha256(format!("[{}]", entries.join(",")).as_bytes())
 }
 
-/// The same command with slot and blueprint in other words. `$rest`: what commands there are besides.
+/// The same command with slot and blueprint in other types. `$rest` are the other commands.
 macro_rules! translated {
     ($command:expr, $from:ident => $to:ident, $slot:expr, |$name:ident| $blueprint:expr $(, $rest:pat => $none:expr)?) => {
         match *$command {
@@ -114,7 +114,7 @@ fn resolve(command: &ScheduledCommand, path: &str, context: &BuildContext) -> Re
     Ok(translated!(command, ScheduledCommand => LifecycleCommand, slot, |name| blueprint(name)?))
 }
 
-/// Turns indices into names: a command as a schedule lists it. `None` of a wait, and of a slot that is none of `slots`.
+/// Turns indices into names: a command as a schedule lists it. `None` for a wait, and for a slot that isn't in `slots`.
 pub fn written<'a>(
     command: &LifecycleCommand,
     slots: &[SlotId],

@@ -17,7 +17,7 @@ pub struct StaticController;
 
 impl StaticController {
     /// # Errors
-    /// The scenario has no initial topology: waiting on the host alone would be measured under the wrong name.
+    /// If the scenario has no initial topology, because a host that only waits would be measured under the wrong name.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         match context.scenario.initial_topology {
             InitialTopology::Empty => Err(PolicyError::config(

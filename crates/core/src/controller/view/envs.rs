@@ -29,7 +29,7 @@ impl EnvRow {
         }
     }
 
-    /// Where an error of the env in `step` arises.
+    /// The place of an error of the env in `step`.
     pub fn at(&self, step: u32) -> DecisionPoint {
         DecisionPoint {
             env: self.env,
@@ -39,7 +39,7 @@ impl EnvRow {
     }
 }
 
-/// One env's row; empty where the run's controller does not ask for observations.
+/// One env's row. Empty if the run's controller doesn't ask for observations.
 #[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct Observation {
     /// In the schema's order and fixed scales: what normalisers learn from.
@@ -53,9 +53,9 @@ pub struct Observation {
 /// The state of one env when its command is due.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvView<'a> {
-    /// Which env, in which episode.
+    /// The env and its episode.
     pub row: EnvRow,
-    /// In slot order; `None` is an empty slot.
+    /// The slots in order. `None` is an empty slot.
     pub reports: &'a [Option<SeedReport>],
     /// Losses and accuracies of the step just measured, and what follows from them.
     pub signals: &'a TrainingSignals,
@@ -63,7 +63,7 @@ pub struct EnvView<'a> {
     pub observation: Option<&'a Observation>,
 }
 
-/// All envs that decide in this step. Masks come beside it, one set per env, in the same order.
+/// All envs that decide in this step. The masks are passed with it, one set per env, in the same order.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionView<'a> {
     /// 0-based.
@@ -77,7 +77,7 @@ pub struct DecisionView<'a> {
 }
 
 impl DecisionView<'_> {
-    /// Where an error of the env in `row` arises.
+    /// The place of an error of the env in `row`.
     pub fn point(&self, row: EnvRow) -> DecisionPoint {
         row.at(self.step)
     }

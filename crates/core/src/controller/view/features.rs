@@ -20,7 +20,7 @@ pub struct ObservationInput<'a> {
     pub signals: &'a TrainingSignals,
     /// The last command and whether it took effect.
     pub feedback: ActionFeedback,
-    /// In slot order; `None` is an empty slot.
+    /// The slots in order. `None` is an empty slot.
     pub reports: &'a [Option<SeedReport>],
 }
 
@@ -165,12 +165,12 @@ pub fn reward_parts() -> Vec<ObservationFeature> {
 type ExtractOfEnv = dyn Fn(&ObservationInput) -> Option<f64> + Send + Sync;
 type ExtractOfSlot = dyn Fn(&SeedReport) -> Option<f64> + Send + Sync;
 
-/// Where a plugin's feature comes from. `None` means not known.
+/// The source of a plugin's feature. `None` means unknown.
 #[derive(Clone)]
 pub enum Extract {
     /// One number per env.
     Env(Arc<ExtractOfEnv>),
-    /// One number per slot with a seed; an empty slot's is 0.
+    /// One number per slot with a seed. That of an empty slot is 0.
     Slot(Arc<ExtractOfSlot>),
 }
 
@@ -180,7 +180,7 @@ impl Extract {
         Self::Env(Arc::new(extract))
     }
 
-    /// One number per slot with a seed; an empty slot's is 0.
+    /// One number per slot with a seed. That of an empty slot is 0.
     pub fn slot(extract: impl Fn(&SeedReport) -> Option<f64> + Send + Sync + 'static) -> Self {
         Self::Slot(Arc::new(extract))
     }
@@ -202,14 +202,14 @@ pub struct ObservationFeature {
     pub name: String,
     /// Yields the value, before `range` bounds it.
     pub extract: Extract,
-    /// Values outside are brought to its ends; NaN is an error.
+    /// Values outside are clamped to its ends. NaN is an error.
     pub range: RangeInclusive<f64>,
     /// Treatment of the value by a normaliser.
     pub treatment: Treatment,
 }
 
 /// The features that plugins add, in registration order: those of the env after the built-in ones of the env, those of
-/// a slot at the end of each slot's block. Register before `Startup`; the schema is made there.
+/// a slot at the end of each slot's block. Register before `Startup`, which makes the schema.
 ///
 /// ```
 /// # extern crate simic_core as simic_engine;

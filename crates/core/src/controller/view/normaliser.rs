@@ -9,7 +9,7 @@ use super::features::Treatment;
 use super::schema::{Element, ObservationSchema};
 use crate::actions::PolicyError;
 
-/// Elements before which no statistics are used: the first few say more of chance than of what is to come.
+/// The number of elements below which statistics aren't used, because the first few depend too much on chance.
 pub const MIN_COUNT: u64 = 32;
 
 /// Running mean and population variance of one quantity, the one rule of all normalisers.
@@ -58,7 +58,7 @@ impl RunningMoments {
         true
     }
 
-    /// Whether these can be the moments of anything: finite, and no negative variance.
+    /// Whether these are possible moments: finite, and without a negative variance.
     pub fn is_finite(&self) -> bool {
         self.mean.is_finite() && self.var.is_finite() && self.var >= 0.0
     }
@@ -114,7 +114,7 @@ impl ObservationNormaliser {
     /// Puts stored statistics in force.
     ///
     /// # Errors
-    /// `ShapeMismatch` if they belong to another schema; nothing changes then.
+    /// `ShapeMismatch` if they belong to another schema. Nothing changes then.
     pub fn restore(&mut self, statistics: &[RunningMoments]) -> Result<(), PolicyError> {
         if statistics.len() != self.statistics.len() {
             return Err(PolicyError::ShapeMismatch {
@@ -127,7 +127,7 @@ impl ObservationNormaliser {
         Ok(())
     }
 
-    /// Writes the normalised row; storage is reused.
+    /// Writes the normalised row and reuses its storage.
     pub fn normalise(&self, raw: &[f32], out: &mut Vec<f32>) {
         out.clear();
         out.extend(self.elements.iter().zip(raw).map(|(element, &value)| {
@@ -171,7 +171,7 @@ impl ObservationNormaliser {
     /// Merges a rollout: the raw rows of all envs that decided. A feature that occurs in none keeps its statistics.
     ///
     /// # Errors
-    /// `NonFiniteStatistics`; nothing changes then.
+    /// `NonFiniteStatistics`. Nothing changes then.
     pub fn commit<'a>(&mut self, rows: impl Iterator<Item = &'a [f32]> + Clone) -> Result<(), PolicyError> {
         self.merge(rows, MOMENTUM)
     }

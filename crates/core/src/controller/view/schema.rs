@@ -27,19 +27,19 @@ pub struct ObservationSchema {
     names: Vec<String>,
 }
 
-/// How a normaliser treats one element of an observation.
+/// The treatment of one element of an observation by a normaliser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element {
     pub treatment: Treatment,
     /// Elements that share this number share one statistic: a feature of all slots.
     pub feature: usize,
-    /// Index of the element that says whether the slot is occupied; `None` for a feature of the env.
+    /// Index of the element that is 1 if the slot is occupied. `None` for a feature of the env.
     pub occupied_by: Option<usize>,
 }
 
 impl ObservationSchema {
-    /// `slots`: in policy order; `max_steps`: steps of an episode; `groups`: what it has of built-in features beyond those that each
-    /// has.
+    /// Makes the schema. `slots` are in policy order, `max_steps` is the steps of an episode, and `groups` are built-in features
+    /// beyond those that each schema has.
     pub fn new(slots: &[SlotId], max_steps: u32, groups: &[FeatureGroup], custom: &ObservationFeatures) -> Self {
         let builtin = match groups.contains(&FeatureGroup::RewardParts) {
             true => reward_parts(),
@@ -140,12 +140,12 @@ fn squashed(value: f64) -> f64 {
 }
 
 impl ObservationSchema {
-    /// Writes the raw row and the blueprints of an env; storage is reused. To look at an env once more after its slots ticked, as a
+    /// Writes the raw row and the blueprints of an env, reusing storage. To look at an env once more after its slots ticked, as a
     /// truncated episode's bootstrap does, call it with fresh reports and the step's unchanged signals, then
     /// [`ObservationNormaliser::normalise`](super::ObservationNormaliser::normalise).
     ///
     /// # Errors
-    /// `WrongSlotCount`; `NonFiniteFeature` with the name of a feature that is not finite.
+    /// `WrongSlotCount`, or `NonFiniteFeature` with the name of a feature that isn't finite.
     pub fn observe(&self, input: &ObservationInput, observation: &mut Observation) -> Result<(), PolicyError> {
         if input.reports.len() != self.slots().len() {
             return Err(PolicyError::WrongSlotCount {
@@ -230,7 +230,7 @@ impl ObservationSchema {
             // An exploded gradient is the largest there is, not an error.
             if norm.is_finite() { squashed(norm) } else { 2.0 }
         }));
-        // A health that isn't a number is a mistake of its producer; NaN is found by the check at the end.
+        // A health of NaN is a mistake of its producer. The check at the end finds it.
         let health = |health: f64| {
             if health.is_finite() {
                 health.clamp(0.0, 1.0)
@@ -260,7 +260,7 @@ impl ObservationSchema {
     }
 }
 
-/// A plugin's value within its declared range; NaN stays and is found by the check at the end.
+/// A plugin's value within its declared range. NaN stays, and the check at the end finds it.
 fn in_range(feature: &ObservationFeature, value: Option<f64>) -> f64 {
     value.map_or(f64::from(UNKNOWN), |value| {
         value.clamp(*feature.range.start(), *feature.range.end())

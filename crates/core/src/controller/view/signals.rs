@@ -50,15 +50,15 @@ pub struct TrainingSignals {
     pub train_accuracy: f64,
     /// On validation data.
     pub val_loss: f64,
-    /// On validation data, 0 to 100.
+    /// Accuracy on validation data, 0 to 100.
     pub val_accuracy: f64,
-    /// On validation data with the committed seeds alone, 0 to 100; as `val_accuracy` where it was not measured.
+    /// Accuracy on validation data with only the committed seeds, 0 to 100. Equals `val_accuracy` if it wasn't measured.
     pub committed_accuracy: f64,
     /// Trainable elements of the host without seeds.
     pub host_params: u64,
     /// Steps in a row without a gain worth the name.
     pub plateau_steps: u32,
-    /// The host has settled, in this step or before; stays so until the episode ends.
+    /// Whether the host has settled, in this step or before. Stays so until the episode ends.
     pub host_stabilized: bool,
     /// The host stabilised in this very step.
     pub just_stabilized: bool,
@@ -68,7 +68,7 @@ pub struct TrainingSignals {
     pub accuracy_history: SmallVec<[f64; SHOWN_HISTORY]>,
 }
 
-/// The memory behind [`TrainingSignals`].
+/// The memory from which [`TrainingSignals`] are computed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SignalTracker {
     /// Validation loss and accuracy of the step before.
@@ -84,7 +84,7 @@ impl SignalTracker {
     /// Takes in one step, counted from 1.
     ///
     /// # Errors
-    /// A finite accuracy outside 0..=100; the tracker is then unchanged.
+    /// A finite accuracy outside 0..=100. The tracker is then unchanged.
     pub fn update(
         &mut self,
         step: u32,
@@ -141,7 +141,7 @@ impl SignalTracker {
         }
     }
 
-    /// Returns whether the host stabilised just now; once stabilised, it stays so.
+    /// Returns whether the host stabilised just now. Once stabilised, it stays so.
     fn track_stabilisation(&mut self, loss_delta: f64, nonfinite: bool) -> bool {
         let Some((previous_loss, _)) = self.previous else {
             return false;
@@ -166,11 +166,11 @@ impl SignalTracker {
     }
 }
 
-/// The memory behind an env's [`TrainingSignals`].
+/// The memory from which an env's [`TrainingSignals`] are computed.
 #[derive(Component, Default, Serialize, Deserialize)]
 pub struct Tracker(pub SignalTracker);
 
-/// The env's signals as controllers see them; a step that was rolled back leaves those of the step before.
+/// The env's signals as controllers see them. A step that was rolled back leaves those of the previous step.
 #[derive(Component, Default, Serialize, Deserialize)]
 pub struct Signals(pub TrainingSignals);
 

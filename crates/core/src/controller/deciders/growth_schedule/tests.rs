@@ -1,4 +1,4 @@
-//! When the schedules grow, what they grow, and that they advance every seed that may advance.
+//! Tests of the schedules: their growth steps, their blueprints, and that they advance every seed that may advance.
 
 use super::*;
 use crate::actions::fixtures::{empty, germination, report};
@@ -77,7 +77,7 @@ fn nothing_grows_beyond_the_most_that_is_asked_for() {
 #[test]
 fn a_growth_that_is_not_legal_stays_due() {
     let mut controller = every(5, &["conv_light"]);
-    // Sequential germination: nothing germinates beside a seed in training.
+    // Sequential germination: nothing germinates next to a seed in training.
     let training = [Some(aged(SeedStage::Training, 3))];
     assert_eq!(command(&mut controller, 5, &training), Wait);
     let blending = [Some(aged(SeedStage::Blending, 1))];

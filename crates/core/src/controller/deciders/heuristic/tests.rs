@@ -1,4 +1,4 @@
-//! When the rules germinate, move on, commit and prune.
+//! Tests of the rules: germination, advance, commit and prune.
 
 use super::*;
 use crate::actions::fixtures::{BLUEPRINT_NAMES, empty, germination, report};

@@ -208,7 +208,7 @@ fn a_diverged_network_is_named_with_env_and_head() {
     assert_eq!(decisions.unwrap_err().to_string(), why);
 }
 
-/// The decision is the one that the good weights would have taken, and there is no second rescue.
+/// The decision is that of the good weights, and there is no second rescue.
 #[test]
 fn a_diverged_network_falls_back_to_its_last_good_weights_once() {
     let crowd = Crowd::new(8, 7);

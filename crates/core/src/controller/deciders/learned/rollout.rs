@@ -12,7 +12,7 @@ use crate::torch::{NoGrad, TorchError, catch, read_f32};
 pub struct Rollout {
     rows: usize,
     state: RecurrentState,
-    /// Rows whose state is reset before the next step.
+    /// Rows with a state that is reset before the next step.
     forgotten: Vec<usize>,
     staging: Vec<f32>,
     /// Rows of the newest step and their state before it.
@@ -45,7 +45,7 @@ impl Rollout {
         Ok(&self.state)
     }
 
-    /// Logits and value of each env, `A + 1` numbers each; the envs' rows move on.
+    /// Returns logits and value of each env, `A + 1` numbers each, and advances the envs' rows.
     pub fn act(
         &mut self,
         net: &dyn ActorCritic,
@@ -70,7 +70,7 @@ impl Rollout {
         }
     }
 
-    /// Value of each env; the rows stay where they are.
+    /// Returns the value of each env. The rows stay unchanged.
     pub fn value(
         &mut self,
         net: &dyn ActorCritic,

@@ -19,7 +19,7 @@ pub struct SavedPolicy {
     pub slots: Vec<String>,
     /// Names of the blueprints by index.
     pub blueprints: Vec<String>,
-    /// How the elements of an observation are brought to one scale.
+    /// The treatment that brings the elements of an observation to one scale.
     pub scales: Vec<ElementScale>,
     /// The least probability of each valid member, by head in storage order, before the cap that many members put on it.
     pub floors: [f64; HEADS],
@@ -28,11 +28,11 @@ pub struct SavedPolicy {
 }
 
 impl SavedPolicy {
-    /// From the folder that a checkpoint, or a controller, has saved it in.
+    /// Reads the policy from the folder of a checkpoint or of a saved controller.
     ///
     /// # Errors
-    /// `Storage` for files that cannot be understood, and for features of an application's own; a network of an application's
-    /// own; `IncompatiblePolicy` for weights that do not fit.
+    /// `Storage` for files that can't be understood, and for custom features or a custom network of an
+    /// application. `IncompatiblePolicy` for weights that don't fit.
     pub fn read(folder: &SavedFolder) -> Result<Self, PolicyError> {
         let manifest = read_manifest(folder)?;
         let unfit = |why: &str| storage(folder.path(), &why);

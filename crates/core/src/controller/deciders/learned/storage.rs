@@ -36,7 +36,7 @@ pub struct PolicyManifest {
     pub blueprints: Vec<String>,
     /// SHA-256 of the lines `head:member`, in order.
     pub action_space: String,
-    /// `head:member` of what the scenario does not allow: never tried, so never learnt.
+    /// `head:member` of each member that the scenario doesn't allow, and that was therefore never tried and never learnt.
     #[serde(default)]
     pub excluded: Vec<String>,
     pub observation: usize,
@@ -46,12 +46,12 @@ pub struct PolicyManifest {
     pub statistics: Vec<RunningMoments>,
     /// Updates that the weights have seen.
     pub updates: u64,
-    /// SHA-256 of the file of weights: a manifest beside other weights is noticed. Known once they are written.
+    /// SHA-256 of the file of weights, which reveals a manifest with other weights. Known once they are written.
     pub weights: String,
 }
 
 impl PolicyManifest {
-    /// Notes where `self`, as saved, does not fit a running policy.
+    /// Notes each way in which `self`, as saved, doesn't fit a running policy.
     fn compare(&self, running: &Self, diffs: &mut Differences) {
         diffs.compare("format", &self.format, &running.format);
         diffs.compare("net", &self.net, &running.net);
@@ -87,7 +87,7 @@ impl PolicyManifest {
         }
     }
 
-    /// Notes what no policy can decide by.
+    /// Notes values that no policy can use for decisions.
     fn note_nonfinite(&self, diffs: &mut Differences) {
         if !(0.0..=1.0).contains(&self.floor_scale) {
             diffs.note(format!(
@@ -134,12 +134,12 @@ pub fn save_policy(folder: &Path, manifest: &PolicyManifest, params: &PolicyPara
     )
 }
 
-/// Copies the saved weights into `params`, in place, and returns the saved manifest. Blueprints that were added behind those
+/// Copies the saved weights into `params`, in place, and returns the saved manifest. Blueprints that were added after those
 /// that the saved policy knows keep the rows that `params` were drawn with.
 ///
 /// # Errors
-/// `Storage` for files that cannot be understood, `IncompatiblePolicy` with every difference from `running` and every
-/// number that is not finite; in both cases nothing has changed. A device error may leave some weights copied.
+/// `Storage` for files that can't be understood, `IncompatiblePolicy` with every difference from `running` and every
+/// number that isn't finite. In both cases nothing has changed. A device error may leave some weights copied.
 pub fn load_policy(
     folder: &SavedFolder,
     running: &PolicyManifest,
@@ -177,8 +177,7 @@ pub fn read_manifest(folder: &SavedFolder) -> Result<PolicyManifest, PolicyError
     folder.ron(MANIFEST_FILE)
 }
 
-/// The weights in the folder, whose file has the SHA-256 `hash`, in the order of `params`, on their device. Notes what does not
-/// fit in `diffs`.
+/// The weights in the folder's file with the SHA-256 `hash`, in the order of `params`, on their device. Notes misfits in `diffs`.
 fn read_weights(
     folder: &SavedFolder,
     hash: &String,
@@ -196,7 +195,7 @@ fn read_weights(
     })?)
 }
 
-/// The saved tensors in the order of `params`; what is missing, superfluous or of another shape is noted.
+/// The saved tensors in the order of `params`. Notes tensors that are missing, superfluous or of another shape.
 fn match_weights(
     saved: &SafeTensors,
     params: &PolicyParams,
@@ -241,10 +240,10 @@ fn match_weights(
     Ok(sources)
 }
 
-/// How many blueprints a saved policy knows, and how many there are.
+/// The number of blueprints that a saved policy knows, and the number that exist.
 ///
-/// The first dimension of a weight has a row a blueprint, over and over for each slot or operation, or, in an embedding, one
-/// row more at its end, for the empty slot.
+/// The first dimension of a weight has a row per blueprint, repeated for each slot or operation. In an embedding, it has one
+/// more row at its end, for the empty slot.
 #[derive(Clone, Copy)]
 struct BlueprintRows {
     known: usize,
@@ -252,7 +251,7 @@ struct BlueprintRows {
 }
 
 impl BlueprintRows {
-    /// Whether a saved weight of one shape can be a running one of the other.
+    /// Whether a saved weight of shape `saved` can become a running one of shape `running`.
     fn fit(self, saved: &[usize], running: &[usize]) -> bool {
         let (Some((&rows, rest)), Some((&all, others))) = (saved.split_first(), running.split_first()) else {
             return saved == running;
@@ -262,7 +261,7 @@ impl BlueprintRows {
         rest == others && (rows == all || is_embedding || has_blocks)
     }
 
-    /// The rows of `saved` at the places that their blueprints have in `running`, whose other rows stay.
+    /// Puts the rows of `saved` where their blueprints are in `running`. The other rows of `running` stay.
     fn grown(self, saved: &Tensor, running: &Tensor) -> Tensor {
         if saved.size() == running.size() {
             return saved.shallow_clone();

@@ -211,7 +211,7 @@ fn a_feature_s_name_is_taken_once_and_unknown_lies_outside_its_range() {
     assert_eq!(refused(hidden), why);
 }
 
-/// A row of a host with two slots; the first is occupied, and its alpha is what is looked at.
+/// A row of a host with two slots. The first is occupied, and the tests look at its alpha.
 fn row_with_alpha(alpha: f32) -> Vec<f32> {
     let mut row = vec![0.0; schema(2).len()];
     (row[23], row[23 + 11], row[23 + 27]) = (1.0, alpha, UNKNOWN);
