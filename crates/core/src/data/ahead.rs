@@ -25,13 +25,13 @@ use crate::torch::HostBuffer;
 
 /// Rows that batches are gathered from, by any thread.
 pub(super) trait Rows: Debug + Send + Sync {
-    /// Writes the data at `position`, as the feed's plan counts, into `row`; `scratch` is kept between calls.
+    /// Writes the data at `position`, as the feed's plan counts, into `row`. `scratch` is kept between calls.
     fn read(&self, position: i64, row: &mut [u8], scratch: &mut Vec<u8>) -> Result<(), DataError>;
 }
 
 /// Between a batch that could not be gathered and the second attempt.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long a batch is waited for: storage that is away for a moment answers sooner, and a run that hangs should end.
+/// The longest wait for a batch. Storage that is away for a moment answers sooner, and a run that hangs should end.
 const STALLED: Duration = Duration::from_secs(60);
 
 /// The threads that gather the batches of a run. They end with the last feed that they work for.
@@ -119,7 +119,7 @@ impl Ring {
     /// Queues the copy of batch `batch` of the step into `to`, `u8` of as many bytes, and asks for a later one.
     ///
     /// # Errors
-    /// The failure to gather the batch; a thread that was lost; storage that does not answer; errors of the device.
+    /// A batch that can't be gathered, a lost thread, storage that doesn't answer, or an error of the device.
     pub fn fetch(&mut self, batch: usize, plan: &mut FeedPlan, to: &Tensor) -> Result<(), DataError> {
         self.turn_to(batch, plan)?;
         let Some((_, filled)) = self.asked.pop_front() else {

@@ -1,4 +1,4 @@
-//! How many batches a step has, and of what: decided once, before anything is allocated.
+//! The number and size of a step's batches, determined once, before anything is allocated.
 
 use crate::files::counted;
 use crate::scenario::{BatchesPerStep, TaskSpec, ValBatches};
@@ -23,13 +23,13 @@ pub struct FeedArithmetic {
     pub n_train: usize,
     /// Samples of the validation part.
     pub n_val: usize,
-    /// Training samples a batch (B); the incomplete tail of a pass is dropped.
+    /// Training samples a batch (B). The incomplete tail of a pass is dropped.
     pub batch_size: usize,
     /// Training batches per env and step (M).
     pub batches: usize,
     /// Training batches of one pass over the training part.
     pub batches_per_pass: usize,
-    /// Validation samples a batch; the last batch may be short.
+    /// Validation samples a batch. The last batch may be short.
     pub val_batch_size: usize,
     /// Validation batches a step (V): always the first ones, in data order.
     pub val_batches: usize,
@@ -41,7 +41,7 @@ impl FeedArithmetic {
     /// Arithmetic of counts of training and validation samples, each with one prediction.
     ///
     /// # Errors
-    /// A batch that is too large, with the largest legal size; more validation batches than there are.
+    /// A batch that is too large, with the largest legal size, or more validation batches than there are.
     pub fn new(task: &TaskSpec, n_train: usize, n_val: usize, n_envs: usize) -> Result<Self, DataError> {
         let batch_size = task.batch_size;
         let (sharing, shards, mode) = match task.batches_per_step {

@@ -19,13 +19,13 @@ use super::{DataError, DataRegistry, normalise};
 pub struct DataSet {
     /// As errors and manifests call it.
     pub name: String,
-    /// Of an image.
+    /// Shape of an image.
     pub shape: Shape,
-    /// Updates parameters; shared with the threads that read it while a run trains.
+    /// The part that updates parameters, shared with the threads that read it while a run trains.
     pub train: Arc<Part>,
     /// Feeds reward, observation and governor.
     pub val: Part,
-    /// Read by the final evaluation alone; may be empty.
+    /// Read only by the final evaluation. May be empty.
     pub test: Part,
     /// blake3 over name, shape and all bytes, in hexadecimal: resuming with other data is an error.
     pub hash: String,
@@ -35,20 +35,20 @@ pub struct DataSet {
     pub b: Vec<f32>,
     /// The pixel that the scenario's normalisation reads as 1.
     pub full: f64,
-    /// Unusual properties of the files that are no errors.
+    /// Unusual properties of the files that aren't errors.
     pub notes: Vec<String>,
-    /// In the order of their labels; empty where the files name none.
+    /// Names in the order of their labels. Empty if the files name none.
     pub class_names: Vec<String>,
     /// Which of the training files' samples the other parts are.
     pub drawn: Drawn,
 }
 
-/// Places of samples in the training files, from 0; `None` of a part that has files of its own.
+/// Places of samples in the training files, from 0. `None` for a part that has files of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drawn {
-    /// Of the validation part.
+    /// Indices of the validation part.
     pub val: Option<Vec<usize>>,
-    /// Of the test part.
+    /// Indices of the test part.
     pub test: Option<Vec<usize>>,
 }
 
@@ -141,7 +141,7 @@ fn unused_share(found: &Found, split: SplitSpec) -> Option<String> {
     })
 }
 
-/// Draws the parts that have no files from the training files: training, validation and test.
+/// Draws the parts that don't have files from the training files: training, validation and test.
 fn divide(pool: Part, [val, test]: [Option<Pool>; 2], task: &TaskSpec) -> ([Part; 3], Drawn) {
     let share = |permille, part: Option<&_>| if part.is_some() { 0 } else { permille };
     let spec = SplitSpec {
@@ -198,7 +198,7 @@ fn take_bytes(mut images: Vec<u8>, size: usize, split: &Split) -> [Vec<u8>; 3] {
     [images, val, test]
 }
 
-/// Whether every class has samples in a part; `counts` are those of the classes.
+/// Whether every class has samples in a part. `counts` are those of the classes.
 ///
 /// # Errors
 /// The classes that have none.

@@ -14,9 +14,9 @@ use crate::torch::TorchError;
 #[derive(Debug, Error)]
 #[error("{fault}; {remedy}")]
 pub struct DataError {
-    /// Where it is, and what is wrong there.
+    /// The place of the error, and the fault there.
     fault: String,
-    /// How to correct it, or what would be valid.
+    /// The correction, or the valid values.
     remedy: String,
 }
 
@@ -57,7 +57,7 @@ impl DataError {
         )
     }
 
-    /// Label of sample `index` that no class has; it is at `byte` of its file, if it is in one.
+    /// Label of sample `index` that no class has. It is at `byte` of its file, if it is in one.
     pub(super) fn label(name: &str, index: usize, byte: Option<u64>, label: i64, classes: i64) -> Self {
         let at = byte.map(|byte| format!(" (byte {byte})")).unwrap_or_default();
         let fault = format!("data '{name}': label {label} of sample {index}{at} is outside 0..{classes}");
@@ -80,7 +80,7 @@ impl DataError {
         Self::new(fault, format!("fetch the set again from {origin}"))
     }
 
-    /// A host that reads other data than there are; `key` is the field of the task to change.
+    /// A host that reads other data than there are. `key` is the field of the task to change.
     pub(super) fn host(key: &str, host: impl Display, name: &str, data: impl Display) -> Self {
         let fault = format!("task.host reads {host}, but the data '{name}' is {data}");
         Self::new(fault, format!("make task.{key} agree with the data"))

@@ -1,8 +1,8 @@
-//! The batches of one env, of either kind. Those of images: once a step the order and the augmentation of all are drawn
-//! on the host and uploaded as one integer tensor; per batch one gather fills the env's kept input buffer. It gathers from
-//! all images where those are on the device, else from the batch's own, which came there from a buffer of the host.
+//! The batches of one env, of either kind. For images, the order and the augmentation of all batches are drawn once a step
+//! on the host and uploaded as one integer tensor. Per batch one gather fills the env's kept input buffer. It gathers from
+//! all images if they are on the device, else from the batch's own, which came there from a buffer of the host.
 //!
-//! There is no cursor or iterator that survives a step: order and augmentation are functions of (seed, round, env, step),
+//! No cursor or iterator survives a step: order and augmentation are functions of (seed, round, env, step),
 //! so nothing needs saving, and no env depends on another.
 
 use tch::{Kind, TchError, Tensor};
@@ -17,9 +17,9 @@ use crate::torch::{TorchError, upload};
 /// The training feed of one env.
 #[derive(Debug)]
 pub enum Feed {
-    /// Of images.
+    /// Batches of images.
     Images(Box<StepFeed>),
-    /// Of a text.
+    /// Batches of a text.
     Tokens(Box<TokenFeed>),
 }
 
@@ -36,11 +36,11 @@ impl Feed {
         })
     }
 
-    /// Draws and uploads the order of all batches of a step, and how images are cropped. Of data that come from elsewhere,
+    /// Draws and uploads the order of all batches of a step, and the crops of images. If the data come from elsewhere,
     /// the first batches of the `upcoming` step, if one follows, are gathered after its last.
     ///
     /// # Errors
-    /// Errors of the device; storage that does not answer, where they come from elsewhere.
+    /// Errors of the device, or storage that doesn't answer if they come from elsewhere.
     pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
         match self {
             Self::Images(feed) => feed.begin_step(key, upcoming),
@@ -52,7 +52,7 @@ impl Feed {
     /// batch occupied.
     ///
     /// # Errors
-    /// Errors of the device; failures to read data that come from elsewhere.
+    /// Errors of the device, or failures to read data that come from elsewhere.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         match self {
             Self::Images(feed) => feed.fetch(batch),
@@ -95,7 +95,7 @@ pub struct StepFeed {
     x: Tensor,
 }
 
-/// Where the images of a batch come from.
+/// The source of the images of a batch.
 #[derive(Debug)]
 enum Supply {
     /// All of them: `u8 [windows, height, width·channels]`.
@@ -162,7 +162,7 @@ impl StepFeed {
     /// batches of the `upcoming` step are gathered after its last.
     ///
     /// # Errors
-    /// Errors of the device; storage that does not answer, where images come from elsewhere.
+    /// Errors of the device, or storage that doesn't answer if images come from elsewhere.
     pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
         self.upload(key, upcoming)
             .map_err(|cause| DataError::feed_device(self.plan.env, cause))?;
@@ -184,7 +184,7 @@ impl StepFeed {
     /// batch occupied.
     ///
     /// # Errors
-    /// Errors of the device; failures to read images that come from elsewhere.
+    /// Errors of the device, or failures to read images that come from elsewhere.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         if let Supply::Ring(ring, _) = &mut self.images {
             ring.fetch(batch, &mut self.plan, &self.pixels)?;

@@ -1,7 +1,7 @@
 //! Crops of training images as numbers: every crop of every image, mirrored or not, is one window.
 //!
-//! Images that are laid out on a device hold all their windows at once, as a view. Of images that are not, a window is cut
-//! when it is asked for. Both show the same pixels.
+//! Images that are laid out on a device hold all their windows at once, as a view. For other images, a window is cut
+//! when it is requested. Both show the same pixels.
 
 use tch::{Device, TchError, Tensor};
 
@@ -10,11 +10,11 @@ use crate::scenario::AugmentSpec;
 use super::shape::Shape;
 use super::{DataError, DataSet, Part};
 
-/// Where a crop of a training image lies in the stored pixels.
+/// The place of a training image's crop in the stored pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     count: usize,
-    /// Of an image as networks see it.
+    /// Shape of an image as networks see it.
     pub shape: Shape,
     pad: usize,
     is_mirrored: bool,
@@ -114,10 +114,10 @@ impl Geometry {
             .fold(1, |bytes, size| bytes.saturating_mul(size as u128))
     }
 
-    /// Pads and mirrors the images of a part; padding is pixel value 0.
+    /// Pads and mirrors the images of a part. Padding is pixel value 0.
     ///
     /// # Errors
-    /// Those of reading images.
+    /// The errors of reading images.
     pub fn lay_out(&self, part: &Part) -> Result<Vec<u8>, DataError> {
         let Shape { channels, width, .. } = self.shape;
         let (row, padded_row) = (width * channels, self.padded_width() * channels);

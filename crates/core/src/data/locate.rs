@@ -1,4 +1,4 @@
-//! Where a data file lies, and its bytes: unpacked where they are gzip, counted so that errors can name the place.
+//! The place of a data file, and its bytes: unpacked if they are gzip, counted so that errors can name the place.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -12,9 +12,9 @@ use super::DataError;
 use super::error::listed;
 use crate::files;
 
-/// Where relative data paths are looked up after the scenario's own folder.
+/// The variable with the folder in which relative data paths are looked up after the scenario's own folder.
 const DATA_FOLDER_VARIABLE: &str = "SIMIC_ENGINE_DATA";
-/// How a file begins that gzip has packed.
+/// The beginning of a file that gzip has packed.
 pub const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Large, because images are read in pieces of a few kilobytes.
 const BUFFER: usize = 1 << 16;
@@ -84,7 +84,7 @@ pub fn open(path: &Path) -> Result<Input, DataError> {
     Ok(Input { name, bytes })
 }
 
-/// Opens a file for reading at any place; `None` where that cannot be done because it is packed.
+/// Opens a file for reading at any place. `None` if that cannot be done because it is packed.
 ///
 /// # Errors
 /// Errors of the system.
@@ -167,7 +167,7 @@ fn read_at(file: &File, buffer: &mut [u8], byte: u64) -> io::Result<usize> {
 /// Whether a file is exactly as long as its header says.
 ///
 /// # Errors
-/// Both lengths; that the length is unknown.
+/// Both lengths, or that the length is unknown.
 pub fn check_length(name: &str, file: &File, expected: u128) -> Result<(), DataError> {
     let metadata = file.metadata().map_err(|cause| DataError::unreadable(name, 0, cause))?;
     let length = u128::from(metadata.len());

@@ -23,11 +23,11 @@ pub struct Moments {
     pub std: Vec<f64>,
 }
 
-/// Resolves the task's normalisation; `train` is the **training** part. `Normalise::None` divides by `scale` and nothing
+/// Resolves the task's normalisation. `train` is the **training** part. `Normalise::None` divides by `scale` and nothing
 /// else.
 ///
 /// # Errors
-/// More or fewer constants than channels; a standard deviation below 1e-6; those of reading images.
+/// More or fewer constants than channels, a standard deviation below 1e-6, or the errors of reading images.
 pub fn resolve(
     name: &str,
     normalise: &Normalise,
@@ -79,7 +79,7 @@ pub fn resolve(
 /// Moments from integer sums, so that they do not depend on the order of summation.
 ///
 /// # Errors
-/// Those of reading images.
+/// The errors of reading images.
 pub fn measure(part: &Part, channels: usize, scale: f64) -> Result<Moments, DataError> {
     let (mut sums, mut squares) = (vec![0u64; channels], vec![0u64; channels]);
     part.for_each_image(|image| {

@@ -11,7 +11,7 @@ use crate::scenario::{
     BatchesPerStep, CnnSpec, DataSource, HostChoice, KnownImages, OwnImages, ResnetSpec, SplitSpec, VggSpec,
 };
 
-/// Training images up to which a step is one pass over them; of more it is a part.
+/// Training images up to which a step is one pass over them. With more it is a part.
 const PASS_AT_MOST: usize = 3200;
 /// Side of image files that are not square.
 const IMAGE_SIDE: usize = 32;
@@ -132,7 +132,7 @@ impl fmt::Debug for ImagesOnDisk {
 impl KnownImages for ImagesOnDisk {
     fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<OwnImages, String> {
         let question = (source.clone(), folder.map(PathBuf::from), family.to_owned());
-        // A panic while it was held has not left half an entry behind.
+        // A panic while the lock was held can't have left half an entry.
         let mut seen = self.seen.lock().unwrap_or_else(|held| held.into_inner());
         if let Some((_, settled)) = seen.iter().find(|(asked, _)| *asked == question) {
             return settled.clone();

@@ -17,7 +17,7 @@ pub struct Part {
     pub labels: Vec<i64>,
 }
 
-/// Where the images of a part lie.
+/// The place of a part's images.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Images {
     /// In memory as they are used, one after the other.
@@ -44,12 +44,12 @@ impl Part {
         self.labels.len()
     }
 
-    /// Whether there is no sample.
+    /// Whether the part is empty.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// How many samples each of `classes` classes has; all labels are among them.
+    /// The number of samples in each of `classes` classes. All labels are among them.
     pub(super) fn histogram(&self, classes: usize) -> Vec<usize> {
         let mut counts = vec![0; classes];
         for &label in &self.labels {
@@ -63,7 +63,7 @@ impl Part {
         matches!(&self.images, Images::Files(records) if records.are_in_files())
     }
 
-    /// Bytes of an image; 0 if there is none.
+    /// Bytes of an image, or 0 if there is none.
     pub fn image_bytes(&self) -> usize {
         match &self.images {
             Images::Memory(bytes) => bytes.len().checked_div(self.len()).unwrap_or(0),
@@ -71,7 +71,7 @@ impl Part {
         }
     }
 
-    /// Image `index`; `scratch` is memory that callers keep for many of them.
+    /// Image `index`. `scratch` is memory that callers keep for many of them.
     ///
     /// # Errors
     /// A file that has become shorter, or cannot be read.
@@ -91,7 +91,7 @@ impl Part {
     /// Shows all images to `look`, in order, one at a time.
     ///
     /// # Errors
-    /// Those of [`Self::image`].
+    /// The errors of [`Self::image`].
     pub fn for_each_image(&self, mut look: impl FnMut(&[u8])) -> Result<(), DataError> {
         let mut scratch = Vec::new();
         for index in 0..self.len() {
@@ -103,7 +103,7 @@ impl Part {
     /// All images, `u8 [n, height, width, channels]`.
     ///
     /// # Errors
-    /// Those of [`Self::image`]; that there is no memory for them.
+    /// The errors of [`Self::image`], or too little memory.
     pub fn pixels(&self) -> Result<Cow<'_, [u8]>, DataError> {
         if let Images::Memory(bytes) = &self.images {
             return Ok(Cow::Borrowed(bytes));
@@ -116,7 +116,7 @@ impl Part {
     /// The same part with its images in memory as they are used.
     ///
     /// # Errors
-    /// Those of [`Self::pixels`].
+    /// The errors of [`Self::pixels`].
     pub(super) fn in_memory(self) -> Result<Self, DataError> {
         Ok(match self.images {
             Images::Memory(_) => self,
@@ -194,12 +194,12 @@ pub struct LabelsAt {
 pub struct Pool {
     pub shape: Shape,
     pub part: Part,
-    /// `None` where the reader itself has checked the labels, or where they have no bytes in a file.
+    /// `None` if the reader itself has checked the labels, or if they have no bytes in a file.
     pub labels_at: Option<LabelsAt>,
 }
 
 impl Pool {
-    /// Whose labels came with the images.
+    /// Creates a pool with labels that came with the images.
     pub fn of(shape: Shape, part: Part) -> Self {
         Self {
             shape,

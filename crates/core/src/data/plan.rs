@@ -31,7 +31,7 @@ pub(super) struct Due {
 #[derive(Debug)]
 pub(super) struct FeedPlan {
     pub(super) arithmetic: FeedArithmetic,
-    /// How images are cropped; `None` for texts, which are not.
+    /// The crops of images. `None` for texts, which aren't cropped.
     crops: Option<(Option<AugmentSpec>, Geometry)>,
     pub(super) env: u64,
     permutation: Vec<u32>,
@@ -143,7 +143,7 @@ impl FeedPlan {
         }
     }
 
-    /// One permutation a pass (domain 2); the incomplete tail of a pass is dropped.
+    /// One permutation a pass (domain 2). The incomplete tail of a pass is dropped.
     fn draw_order(&mut self, key: StepKey, samples: &mut [i64]) {
         let pass_samples = self.arithmetic.batches_per_pass * self.arithmetic.batch_size;
         for (pass, part) in samples.chunks_mut(pass_samples).enumerate() {

@@ -25,7 +25,7 @@ pub struct RecordFile {
     pub count: usize,
 }
 
-/// Where the bytes of a file are.
+/// The place of a file's bytes.
 #[derive(Debug)]
 pub enum Source {
     File(File),

@@ -6,10 +6,10 @@ use std::path::Path;
 use super::{DataError, Part};
 use crate::schema::{Registry, Settings, registry};
 
-/// Where a scenario asks for a data set: `custom(name: "..", settings: (..))`. What it sets has gone into the set before.
+/// A scenario's request for a data set: `custom(name: "..", settings: (..))`. Its settings have been applied to the set before.
 #[derive(Clone, Copy, Debug)]
 pub struct DataRequest<'a> {
-    /// Folder of the scenario file: relative paths are best looked up there.
+    /// Folder of the scenario file, in which relative paths are best looked up.
     pub folder: Option<&'a Path>,
 }
 
@@ -22,7 +22,7 @@ pub struct CustomImages {
     pub width: usize,
     /// Channels of an image.
     pub channels: usize,
-    /// Pixel value that means 1.0; more than 0, and no pixel is above it.
+    /// Pixel value that means 1.0. It is more than 0, and no pixel is above it.
     pub scale: f64,
     /// Part that updates parameters. Parts that are not brought are drawn from it, as `task.split` says.
     pub train: Part,
@@ -61,11 +61,11 @@ pub struct CustomImages {
 /// sets.register("halves", "one half is bright", Arc::new(halves));
 /// ```
 pub trait CustomData: Send + Sync {
-    /// Reads or makes the images; called once at start-up. Labels, shapes and sizes are checked after it. The same
+    /// Reads or makes the images. Called once at start-up. Labels, shapes and sizes are checked after it. The same
     /// request must yield the same bytes: a run that is resumed asks again, and refuses other data.
     ///
     /// # Errors
-    /// Anything that keeps it from doing so; the run ends with the error's text.
+    /// Anything that keeps it from doing so. The run ends with the error's text.
     fn load(&self, request: &DataRequest) -> Result<CustomImages, Box<dyn Error + Send + Sync>>;
 }
 
@@ -91,7 +91,7 @@ impl Default for DataRegistry {
 }
 
 impl DataRegistry {
-    /// Asks the set of that name for its images; with the name that it was registered under.
+    /// Asks the set of that name for its images, with the name that it was registered under.
     ///
     /// # Errors
     /// A name that no set has, or what the set fails with.

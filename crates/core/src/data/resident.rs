@@ -55,7 +55,7 @@ pub struct ResidentData {
     pub test: EvalSet,
 }
 
-/// Where feeds find training images.
+/// The place in which feeds find training images.
 #[derive(Debug)]
 pub(super) enum TrainImages {
     /// On the device: `u8 [windows, height, width·channels]`, overlapping.
@@ -84,7 +84,7 @@ impl ResidentData {
     /// `augment` decides how training images are padded, mirrored and cut out.
     ///
     /// # Errors
-    /// A device that cannot hold the data; those of reading images.
+    /// A device that cannot hold the data, or the errors of reading images.
     pub fn upload(
         data: &DataSet,
         augment: Option<AugmentSpec>,
@@ -152,7 +152,7 @@ impl EvalSet {
     /// Uploads and normalises `part` of `data`.
     ///
     /// # Errors
-    /// A device that cannot hold the part; those of reading images.
+    /// A device that cannot hold the part, or the errors of reading images.
     pub fn upload(data: &DataSet, part: &Part, device: Device) -> Result<Self, DataError> {
         let pixels = part.pixels()?;
         let tensors = || -> Result<(Tensor, Tensor), TorchError> {
@@ -169,7 +169,7 @@ impl EvalSet {
         self.len == 0
     }
 
-    /// The first `count` batches of `batch_size` in data order, as views; the last one may be short.
+    /// The first `count` batches of `batch_size` in data order, as views. The last one may be short.
     pub fn batches(&self, batch_size: usize, count: usize) -> Vec<Batch> {
         (0..self.len)
             .step_by(batch_size.max(1))

@@ -1,4 +1,4 @@
-//! How images look, and how those that are stored plane by plane become rows of pixels.
+//! The shape of images, and the conversion of images that are stored plane by plane into rows of pixels.
 
 use crate::files::counted;
 

@@ -14,7 +14,7 @@ use super::tokens::{self, TextSurvey};
 use super::{DataError, locate, normalise};
 use crate::scenario::{ArrayLayout, TokenFormat};
 
-/// How a zip archive begins.
+/// The beginning of a zip archive.
 const ZIP: &[u8] = b"PK";
 /// A tar archive says so here.
 const TAR_MAGIC_AT: usize = 257;
@@ -45,16 +45,16 @@ pub enum Format {
     Tokens(TokenFormat),
 }
 
-/// Properties of a data set that are known beforehand; the rest is guessed.
+/// Properties of a data set that are known beforehand. The rest is guessed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known {
-    /// How it is written.
+    /// The format of its files.
     pub format: Option<Format>,
-    /// Of arrays.
+    /// The layout of arrays.
     pub layout: Option<ArrayLayout>,
     /// Pixel value that means 1.0.
     pub scale: Option<f64>,
-    /// Of tokens: each is below it.
+    /// The vocabulary of tokens: each token is below it.
     pub vocab: Option<i64>,
 }
 
@@ -62,9 +62,9 @@ pub struct Known {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Surveyed {
-    /// Of images.
+    /// A survey of images.
     Images(Survey),
-    /// Of text.
+    /// A survey of text.
     Text(TextSurvey),
 }
 
@@ -85,7 +85,7 @@ pub struct Survey {
     pub parts: Vec<PartSurvey>,
     /// By label.
     pub classes: Vec<ClassSurvey>,
-    /// Unusual properties that are no errors.
+    /// Unusual properties that aren't errors.
     pub notes: Vec<String>,
     /// Settings of arrays that a scenario has to state, known or guessed.
     #[serde(skip)]
@@ -110,14 +110,14 @@ pub struct PartSurvey {
 pub struct ClassSurvey {
     /// As a number.
     pub label: usize,
-    /// Where the files name it.
+    /// The class's name, if the files have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// In each part.
     pub images: Vec<usize>,
 }
 
-/// Looks at the data set at `path`; `labels` is the second file of a pair. What is not given is guessed.
+/// Looks at the data set at `path`. `labels` is the second file of a pair. It guesses the properties that aren't given.
 ///
 /// # Errors
 /// Anything that would keep a run from loading it, except what a task decides: the number of classes, and the split.
@@ -160,7 +160,7 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
     Ok(Surveyed::Images(Survey { stated, ..of(&found)? }))
 }
 
-/// Checks that each flag given beside the path applies to the format: nothing is ignored in silence.
+/// Checks that each flag given with the path applies to the format, because nothing is ignored in silence.
 fn check_flags(path: &Path, labels: Option<&Path>, known: Known, format: Format) -> Result<(), DataError> {
     let is_array = matches!(format, Format::Npy | Format::Npz);
     let is_text = matches!(format, Format::Text | Format::Tokens(_));
@@ -183,7 +183,7 @@ fn check_flags(path: &Path, labels: Option<&Path>, known: Known, format: Format)
 /// All about what was found.
 ///
 /// # Errors
-/// Parts of several shapes, labels that no task can have; images that cannot be read.
+/// Parts of several shapes, labels that no task can have, or images that cannot be read.
 pub(super) fn of(found: &Found) -> Result<Survey, DataError> {
     found.check_images()?;
     // Without a task any label from 0 will do; the classes are as many as the largest asks for.
@@ -235,7 +235,7 @@ pub(super) fn of(found: &Found) -> Result<Survey, DataError> {
 /// Most classes that a task may have.
 const MOST_CLASSES: usize = 65_536;
 
-/// Classes of labels up to `largest`; a larger label than any task may have is out of range.
+/// Classes of labels up to `largest`. A larger label than any task may have is out of range.
 fn seen_classes(largest: i64) -> usize {
     usize::try_from(largest).map_or(1, |largest| largest.saturating_add(1).min(MOST_CLASSES))
 }

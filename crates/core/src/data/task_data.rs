@@ -13,7 +13,7 @@ use crate::host::Features;
 use crate::scenario::{AugmentSpec, DataSource, PartSizes, TaskSpec};
 use crate::torch::Backend;
 
-/// Everything that a run trains and measures on. What need not be in memory for it stays in its files.
+/// Everything that a run trains and measures on. Data that needn't be in memory stay in their files.
 #[derive(Clone, Debug)]
 pub enum TaskData {
     /// Labelled images.
@@ -51,7 +51,7 @@ impl TaskData {
         }
     }
 
-    /// Unusual properties of the files that are no errors.
+    /// Unusual properties of the files that aren't errors.
     pub fn notes(&self) -> &[String] {
         match self {
             Self::Images(set) => &set.notes,
@@ -112,7 +112,7 @@ impl TaskData {
     /// The same data with the training part in memory.
     ///
     /// # Errors
-    /// Those of reading it; that there is no memory for it.
+    /// The errors of reading it, or too little memory.
     pub fn in_memory(self) -> Result<Self, DataError> {
         Ok(match self {
             Self::Images(mut set) => {
@@ -141,7 +141,7 @@ impl TaskData {
     /// Batch counts and sizes of every env and step.
     ///
     /// # Errors
-    /// Those of [`FeedArithmetic::new`].
+    /// The errors of [`FeedArithmetic::new`].
     pub fn arithmetic(&self, task: &TaskSpec, n_envs: usize) -> Result<FeedArithmetic, DataError> {
         let sizes = self.sizes();
         Ok(FeedArithmetic {
@@ -204,7 +204,7 @@ impl Resident {
     /// padded and mirrored.
     ///
     /// # Errors
-    /// A device that cannot hold the data; those of reading them.
+    /// A device that cannot hold the data, or the errors of reading them.
     pub fn upload(
         data: &TaskData,
         augment: Option<AugmentSpec>,

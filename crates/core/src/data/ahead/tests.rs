@@ -70,7 +70,7 @@ fn plan() -> (FeedPlan, Vec<u8>) {
     (plan, order)
 }
 
-/// Draws a step; its order.
+/// Draws a step and returns its order.
 fn begin(plan: &mut FeedPlan, key: StepKey, upcoming: Option<StepKey>) -> Vec<u8> {
     let order = plan.draw(key, upcoming);
     order.iter().map(|&sample| sample as u8).collect()
@@ -142,7 +142,7 @@ fn another_step_than_the_announced_one_gets_its_own_batches() {
     assert_eq!(fetched(&mut ring, &mut plan, BATCHES).unwrap(), first);
 }
 
-/// Where in the order the row at a position is.
+/// The place in the order of the row at a position.
 fn place_of(position: i64) -> Option<usize> {
     let (_, order) = plan();
     order.iter().position(|&sample| i64::from(sample) == position)

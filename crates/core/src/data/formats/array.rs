@@ -58,7 +58,7 @@ pub struct Array {
     pub head: Head,
     /// Empty where the elements stay in their file.
     pub data: Vec<u8>,
-    /// Where they stay.
+    /// The file in which they stay.
     pub unread: Option<File>,
 }
 
@@ -66,7 +66,7 @@ impl Array {
     /// Opens a file, packed or not. Bytes stay in a file that isn't packed; all else is read.
     ///
     /// # Errors
-    /// Those of [`Self::read`].
+    /// The errors of [`Self::read`].
     pub fn open(path: &Path, head: ReadHead) -> Result<Self, DataError> {
         let Some(mut unpacked) = open_unpacked(path)? else {
             let packed = open(path)?;
@@ -89,7 +89,7 @@ impl Array {
     /// Reads an array to the end of its file.
     ///
     /// # Errors
-    /// A faulty header; one that implies another length. Memory grows with what is read, so a hostile header neither
+    /// A faulty header, or one that implies another length. Memory grows with what is read, so a hostile header neither
     /// overflows nor allocates.
     pub fn read(file: &str, mut input: impl Read, head: ReadHead) -> Result<Self, DataError> {
         let head = head(file, &mut input)?;
@@ -116,7 +116,7 @@ impl Array {
         DataError::new(fault, format!("valid: {valid}"))
     }
 
-    /// Elements as integers, where they were read. A number beyond i64 becomes the largest, which isn't a label of any set.
+    /// Elements as integers, if they were read. A number beyond i64 becomes the largest, which isn't a label of any set.
     ///
     /// # Errors
     /// Elements that are floats.

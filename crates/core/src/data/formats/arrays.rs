@@ -70,7 +70,7 @@ pub fn read_pairs(
 /// Reads an NPZ archive, as [`read_pairs`].
 ///
 /// # Errors
-/// Those of [`read_pairs`]; an archive that is damaged, or has no arrays of known names.
+/// The errors of [`read_pairs`], or an archive that is damaged, or has no arrays of known names.
 pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError> {
     let place = path.display();
     let damaged = |cause: ZipError| {
@@ -123,7 +123,7 @@ pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError
 /// A set of the arrays of its parts.
 ///
 /// # Errors
-/// Those of [`read_pairs`].
+/// The errors of [`read_pairs`].
 pub fn found(format: &str, parts: [Option<[Array; 2]>; 3], stated: &mut Stated) -> Result<Found, DataError> {
     let images = || parts.iter().flatten().map(|[images, _]| images);
     let Some(first) = images().next() else {
@@ -248,7 +248,7 @@ fn pool_of(
         );
         return Err(DataError::new(fault, "give the pair that belongs together"));
     }
-    // With no byte behind them the sizes may be anything, and their products need not fit.
+    // Without any bytes the sizes may be anything, and their products need not fit.
     if count == 0 || shape.bytes() == 0 {
         return Err(DataError::no_images(images.file));
     }
@@ -297,8 +297,8 @@ fn image_records(
     Ok(Images::Files(Records::new(vec![file], shape, is_planar)))
 }
 
-/// Floats from 0 to `scale` as bytes, and whether any lay between two of them. What lies outside by no more than rounding
-/// does is taken.
+/// Floats from 0 to `scale` as bytes, and whether any lay between two of them. Values outside by no more than rounding
+/// are taken.
 fn in_bytes(array: &Array, scale: f64) -> Result<(Vec<u8>, bool), DataError> {
     let mut is_rounded = false;
     let mut pixels = Vec::with_capacity(array.data.len() / array.head.element.bytes);

@@ -8,7 +8,7 @@ use crate::data::synth;
 use crate::data::{DataError, digits};
 use crate::scenario::SynthImages;
 
-/// The digits; one pool.
+/// The digits, as one pool.
 ///
 /// # Errors
 /// None but a damaged program's.

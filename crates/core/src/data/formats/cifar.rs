@@ -16,7 +16,7 @@ use crate::data::records::{RecordFile, Records, Source};
 use crate::data::shape::Shape;
 use crate::files;
 
-/// Where both sets are published.
+/// The address at which both sets are published.
 pub const ORIGIN: &str = "https://www.cs.toronto.edu/~kriz/cifar.html";
 
 const SHAPE: Shape = Shape {
@@ -26,16 +26,16 @@ const SHAPE: Shape = Shape {
 };
 const PLANE: usize = 32 * 32;
 const PIXELS: usize = 3 * PLANE;
-/// How a Python pickle begins.
+/// The beginning of a Python pickle.
 pub const PICKLE: [u8; 1] = [0x80];
-/// Names of classes are a few bytes each; a longer file isn't a list of them.
+/// Names of classes are a few bytes each. A longer file isn't a list of them.
 const LONGEST_NAMES: u64 = 1 << 16;
 
 /// One of the two sets: how its records look and what its files are called.
 #[derive(Debug)]
 pub struct Cifar {
     pub name: &'static str,
-    /// Classes that each label of a record distinguishes; the last label is the one that is learnt.
+    /// Classes that each label of a record distinguishes. The last label is the one that is learnt.
     labels: &'static [i64],
     /// Files of the training part, in order.
     train: &'static [&'static str],
@@ -100,7 +100,7 @@ impl Cifar {
     pub fn is_in(&self, folder: &Path) -> bool {
         let is_member = |name: &str| match open_unpacked(&folder.join(name)) {
             Ok(Some(file)) => file.metadata().is_ok_and(|metadata| self.is_whole(metadata.len())),
-            // Of a packed file nothing but its name is known.
+            // Only the name of a packed file is known.
             Ok(None) => true,
             Err(_) => false,
         };
@@ -121,7 +121,7 @@ impl Cifar {
         self.members().filter_map(|member| member.strip_suffix(".bin"))
     }
 
-    /// Why that version is not read.
+    /// The reason why that version is not read.
     pub fn refusal(&self, path: &Path) -> DataError {
         let (path, format, archive) = (path.display(), self.name, self.archive);
         let pickles = "in its version with Python pickles, which can run any program and are not read";
@@ -134,7 +134,7 @@ impl Cifar {
     /// Reads an archive, packed or not, or a folder.
     ///
     /// # Errors
-    /// Files that are missing, there twice, damaged, cut short or Python pickles; labels out of range.
+    /// Files that are missing, there twice, damaged, cut short or Python pickles, or labels out of range.
     pub fn read(&self, path: &Path) -> Result<Found, DataError> {
         let mut gathered = Gathered {
             set: self,

@@ -23,7 +23,7 @@ pub const VALID: &str = "valid: PNG, JPEG, WebP, BMP and GIF files";
 /// Note about images that lose depth.
 pub const DEEP: &str = "images of more than 8 bits a channel are kept in 8";
 
-/// An image's properties ahead of its pixels; width and height as it is looked at, not as it is stored.
+/// An image's properties ahead of its pixels. Width and height are those of display, not of storage.
 pub struct Head {
     pub width: u32,
     pub height: u32,
@@ -35,7 +35,7 @@ pub struct Head {
 /// Reads the head of an image whose format is known.
 ///
 /// # Errors
-/// Errors of the decoder; an image that is too large to be decoded.
+/// Errors of the decoder, or an image that is too large to be decoded.
 pub fn head<R: BufRead + Seek>(reader: ImageReader<R>) -> Result<Head, String> {
     let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
     let (mut width, mut height) = decoder.dimensions();
@@ -97,7 +97,7 @@ fn check_webp(bytes: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// Walks the segments of a JPEG (ITU T.81, annex B) to the marker that ends it; anything may follow.
+/// Walks the segments of a JPEG (ITU T.81, annex B) to the marker that ends it. Anything may follow.
 fn check_jpeg(bytes: &[u8]) -> Result<(), &'static str> {
     const CUT_SHORT: &str = "it is cut short: the marker that ends a JPEG is missing; copy or save it again";
     const DAMAGED: &str = "it is damaged: among its pixels is a marker that cannot be there; copy or save it again";
@@ -127,7 +127,7 @@ pub type Failures = Vec<(usize, String)>;
 /// Results of `work` for each image, computed by all threads.
 ///
 /// # Errors
-/// Every image for which it fails; a panic of a decoder counts as a failure.
+/// Every image for which it fails. A panic of a decoder counts as a failure.
 pub fn each<T: Send>(
     images: Range<usize>,
     work: impl Fn(usize) -> Result<T, String> + Sync,
@@ -169,11 +169,11 @@ pub fn all<R: BufRead + Seek>(
     failures.is_empty().then_some(()).ok_or(failures)
 }
 
-/// The pixels of an image, gray if the shape has one channel. Of an image of another size, the largest square in its centre is
+/// The pixels of an image, gray if the shape has one channel. If an image has another size, the largest square in its centre is
 /// scaled to that shape.
 ///
 /// # Errors
-/// Errors of the decoder; a JPEG or WebP that is cut short, an image with transparent pixels.
+/// Errors of the decoder, a JPEG or WebP that is cut short, an image with transparent pixels.
 fn pixels<R: BufRead + Seek>(reader: ImageReader<R>, shape: Shape) -> Result<Vec<u8>, String> {
     let mut decoder = complete(reader)?.into_decoder().map_err(|error| error.to_string())?;
     let orientation = decoder.orientation().map_err(|error| error.to_string())?;

@@ -12,7 +12,7 @@ use crate::data::DataError;
 use crate::data::locate::up_to;
 use crate::scenario::ArrayLayout;
 
-/// Where the sets with these names are published.
+/// The addresses at which the sets with these names are published.
 pub const ORIGIN: &str = "https://github.com/zalandoresearch/fashion-mnist for Fashion-MNIST, or any mirror of MNIST";
 
 const TRAIN: [&str; 2] = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"];
@@ -22,7 +22,7 @@ const UNSIGNED_BYTE: u8 = 0x08;
 const MAGIC: u64 = 4;
 const MOST_DIMENSIONS: u8 = 4;
 
-/// How a file of unsigned bytes begins.
+/// The beginning of a file of unsigned bytes.
 pub const START: [u8; 3] = [0, 0, UNSIGNED_BYTE];
 
 /// Reads a header.
@@ -63,7 +63,7 @@ pub fn stated(scale: f64) -> Stated {
 /// Reads the four files by the names and in the folders that they are published under, each with or without `.gz`.
 ///
 /// # Errors
-/// A training file that is missing, or one test file without the other; those of [`read_pairs`].
+/// A training file that is missing, or one test file without the other, or the errors of [`read_pairs`].
 pub fn read_folder(folder: &Path, scale: f64) -> Result<Found, DataError> {
     let both = |names: [&str; 2]| -> Result<[PathBuf; 2], DataError> {
         let missing = |name| DataError::missing_member(folder, name, "idx_folder", ORIGIN);

@@ -1,5 +1,5 @@
 //! Folders of image files: a class is a folder, its label the place of its name in sorted order. The folder may
-//! hold `train`, `val` and `test`, each with such class folders. What is not read is named, with the reason.
+//! hold `train`, `val` and `test`, each with such class folders. Files that aren't read are named, with the reason.
 //!
 //! All headers are read before any pixel is, and the pixels are decoded, by all threads, into the one buffer that is kept.
 //! Images of several sizes, and large ones, are cropped and scaled to one: each thread holds one as it was.
@@ -21,33 +21,33 @@ use crate::data::part::{Part, Pool, room_for};
 use crate::data::shape::Shape;
 use crate::files::listed_first;
 
-/// Folders of the parts; any of the names will do, in capitals or not.
+/// Folders of the parts. Any of the names is valid, in capitals or not.
 const TRAIN: &[&str] = &["train", "training", "seg_train"];
 const VAL: &[&str] = &["val", "valid", "validation", "seg_val"];
 const TEST: &[&str] = &["test", "testing", "seg_test"];
 const READ: &[&str] = &["png", "jpg", "jpeg", "webp", "bmp", "gif"];
-/// Images as well, for which there is no decoder here.
+/// Extensions of images that can't be decoded here.
 const UNREAD: &[&str] = &["tif", "tiff", "avif", "heic", "heif", "jxl"];
-/// Files and folders that systems leave behind, beside hidden ones.
+/// Files and folders that systems create, in addition to hidden ones.
 const LEFT_BEHIND: &[&str] = &["__MACOSX", "@eaDir"];
-/// Why a folder in that of a class is not read.
+/// The reason why a folder in that of a class is not read.
 const INNER: &str = "folders in that of a class (give that one if they are classes or parts; move images up into it)";
 
 /// More bytes of pixels than a byte of a file can encode: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
-/// one of those, and a pixel becomes 3 bytes. Other formats stay below that, but for a WebP of one colour.
+/// one of those, and a pixel becomes 3 bytes. Other formats stay below that, except a WebP of one colour.
 const MOST_EXPANSION: u64 = 1032 * 8 * 3;
 /// Pixels that any file may claim to have.
 const FEW_PIXELS: u64 = 1 << 20;
 /// Rows and columns of images that have several sizes, or a large one.
 const USUAL_SIZE: usize = 32;
-/// Images of one size keep it if it has no more rows and columns: photographs as they were taken would fill any memory.
+/// Images of one size keep it if it has no more rows and columns. Photographs in their original size would fill any memory.
 const LARGEST_KEPT: u32 = 512;
 
 /// Reads a folder of class folders, or of parts. Images get `size` rows and columns, or keep the size that all have.
 ///
 /// # Errors
-/// A folder without classes or images, with a class that the training part hasn't, or with a part twice; links that lead nowhere;
-/// images that cannot be read, or that there is no memory for.
+/// A folder without classes or images, with a class that the training part hasn't, or with a part twice. Links that lead nowhere.
+/// Images that can't be read, or that don't fit into memory.
 pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     if !path.is_dir() {
         let fault = format!("{} isn't a folder", path.display());
@@ -85,7 +85,7 @@ pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     };
     found.notes.extend(heads.notes);
     let largest = |pool: &Pool| pool.part.pixels().ok()?.iter().copied().max();
-    // What 4095 of 65 535 is of 255.
+    // The equivalent of 4095 of 65 535 on a scale to 255.
     if heads.are_deep && found.parts().all(|(_, pool)| largest(pool) <= Some(16)) {
         let told = "image_folder: no value is above 16 of 255, as of 12 bits in files of 16: save 16 times the values";
         found.notes.push(told.into());
@@ -111,7 +111,7 @@ fn is_one_of(name: &OsStr, names: &[&str]) -> bool {
     names.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Why a file is not read; `None` of one that is called like an image, or begins as one.
+/// The reason why a file is not read. `None` for one that is called like an image, or begins as one.
 fn refusal(path: &Path) -> Option<&'static str> {
     let is = |known| is_one_of(path.extension().unwrap_or_default(), known);
     let begins = || match reader(path).map(|reader| (reader.format(), reader.into_inner())) {
@@ -171,7 +171,7 @@ impl Entries {
         Ok(found)
     }
 
-    /// Whether a folder called train is a class: it has images in it, as other folders beside it have.
+    /// Whether a folder called train is a class: it has images in it, as the folders next to it have.
     fn is_flat(&self) -> bool {
         let have_images = |is_asked: fn(&OsStr) -> bool| {
             let mut folders = self.folders.iter().filter(|(name, _)| is_asked(name));
@@ -234,7 +234,7 @@ impl Listing {
         }
     }
 
-    /// A part beside the training part: its classes are those of the training part, or some of them.
+    /// Reads a part next to the training part. Its classes are those of the training part, or some of them.
     fn beside(train: &Self, folder: &Path) -> Result<Self, DataError> {
         let mut entries = Entries::of(folder)?;
         for (name, folder) in std::mem::take(&mut entries.folders) {
@@ -250,7 +250,7 @@ impl Listing {
         Ok(listing)
     }
 
-    /// All files of the classes in a folder that has these `others` beside them.
+    /// Lists all files of the classes in a folder that also has these `others`.
     fn list(folder: &Path, classes: Vec<OsString>, others: Entries) -> Result<Self, DataError> {
         let mut listing = Self {
             classes,
@@ -279,14 +279,14 @@ impl Listing {
 
     /// The error that there are none in a folder, and what there is.
     fn no_images(&self, folder: &Path) -> DataError {
-        // A folder may hold the images; a file beside it says less.
+        // A folder may hold the images. A file next to it says less.
         let below = self.passed_over.iter().filter(|(_, path)| path.starts_with(folder));
         let other = below.min_by_key(|(reason, _)| *reason != INNER);
         let why = other.map(|(reason, path)| format!(" ({} and the like are {reason})", path.display()));
         DataError::no_images(format_args!("{}{}", folder.display(), why.unwrap_or_default()))
     }
 
-    /// Passes over the entries beside the folders that are read.
+    /// Notes the entries next to the folders that are read.
     fn pass_over_rest(&mut self, entries: Entries) {
         let beside = "beside the folders that are read";
         let reason = |name: &OsStr| match is_one_of(name, VAL) || is_one_of(name, TEST) {

@@ -30,15 +30,15 @@ pub struct Found {
     pub format: String,
     /// Pixel value that means 1.0.
     pub scale: f64,
-    /// Classes that the format fixes; `None` where only the labels say.
+    /// Classes that the format fixes. `None` if only the labels say.
     pub classes: Option<usize>,
-    /// In the order of their labels; empty where the files name none.
+    /// Names in the order of their labels. Empty if the files name none.
     pub class_names: Vec<String>,
     /// The pool to be split, unless the files bring the other parts too.
     pub train: Pool,
     pub val: Option<Pool>,
     pub test: Option<Pool>,
-    /// Unusual properties that are no errors.
+    /// Unusual properties that aren't errors.
     pub notes: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl Found {
     /// All parts must have images of one shape, and no pixel above the scale.
     ///
     /// # Errors
-    /// The first part for which that does not hold; those of reading images.
+    /// The first part for which that does not hold, or the errors of reading images.
     pub fn check_images(&self) -> Result<(), DataError> {
         let (scale, format, expected) = (self.scale, &self.format, self.train.shape);
         for (name, Pool { part, .. }) in self.parts().filter(|_| scale < f64::from(u8::MAX)) {

@@ -9,7 +9,7 @@ use super::array::{Element, ElementKind, Head, wrong_type};
 use crate::data::DataError;
 use crate::data::locate::up_to;
 
-/// How every file begins.
+/// The beginning of every file.
 pub const MAGIC: [u8; 6] = *b"\x93NUMPY";
 /// NumPy pads headers to some hundred bytes; those of structured types, which are refused, may be longer.
 const LONGEST_HEADER: u64 = 1 << 16;
@@ -73,7 +73,7 @@ pub fn head(file: &str, input: &mut dyn Read) -> Result<Head, DataError> {
     })
 }
 
-/// A dictionary of texts, numbers, tuples and truth values, which Python writes like JSON but for quotes, brackets, capitals and
+/// A dictionary of texts, numbers, tuples and truth values, which Python writes like JSON except quotes, brackets, capitals and
 /// the comma after a last item: one line in which every byte stays in its place.
 fn as_json(text: &str) -> String {
     let mut json = String::with_capacity(text.len());

@@ -28,7 +28,7 @@ const CORRECT: &str = "correct it, or leave its row out";
 /// Reads a table, and one of the test part if there is one, as `columns` says.
 ///
 /// # Errors
-/// A file that is damaged, or has no images; a column that is not there or of another type; a row without an image or a label.
+/// A file that is damaged, or has no images, a column that is missing or of another type, or a row without an image or a label.
 pub fn read(train: &Path, test: Option<PathBuf>, columns: &ParquetTable) -> Result<Found, DataError> {
     let mut notes = Vec::new();
     let train = pool(train, columns, &mut notes)?;
@@ -73,16 +73,16 @@ struct Column<'a> {
     index: usize,
     /// Level of a value that is there.
     present: i16,
-    /// Lists within lists; 0 where a row is a value.
+    /// Depth of nested lists. 0 if a row is a value.
     depth: i16,
 }
 
 /// A column's values in a row group.
 struct Cells<T> {
     values: Vec<T>,
-    /// Values of each row; only of lists.
+    /// Number of values in each row. Only for lists.
     lengths: Vec<usize>,
-    /// The first row that has no value, or a list with a hole.
+    /// The first row without a value, or a list with a hole.
     hole: Option<usize>,
 }
 
@@ -302,7 +302,7 @@ fn append_bytes<'a>(
     Ok(())
 }
 
-/// Decodes files, which all have the size of the first; gray ones among coloured ones get three equal channels.
+/// Decodes files, which all have the size of the first. Gray ones among coloured ones get three equal channels.
 fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Result<(Shape, Vec<u8>), DataError> {
     let open = |index: usize| {
         let reader = ImageReader::new(Cursor::new(files[index].bytes.data())).with_guessed_format();

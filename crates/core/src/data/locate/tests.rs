@@ -21,7 +21,7 @@ pub(crate) fn folder_of(files: impl IntoIterator<Item = (impl AsRef<Path>, impl 
     folder
 }
 
-/// That it was refused in these words.
+/// Checks that it was refused in these words.
 #[track_caller]
 pub(crate) fn assert_refused<T>(result: Result<T, DataError>, words: &str) {
     let why = result.err().expect("it is refused").to_string();

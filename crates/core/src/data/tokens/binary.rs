@@ -17,7 +17,7 @@ const HEADER: usize = 1024;
 /// Magic numbers with the version that goes with each, and bytes of a token.
 const LLM_C: [(u32, u32, usize); 2] = [(20_240_520, 1, 2), (20_240_801, 7, 4)];
 
-/// Cuts the files into windows. What no file brings is taken from the end of the training file.
+/// Cuts the files into windows. Missing parts are taken from the end of the training file.
 pub fn load(files: &TokenFiles, split: SplitSpec, scenario_dir: Option<&Path>) -> Result<TokenSet, DataError> {
     let at = |name: &String| find(name, scenario_dir, None);
     let given = |name: &Option<String>| name.as_ref().map(at).transpose();

@@ -18,7 +18,7 @@ const WIDE: (&str, &str) = (
     "is in UTF-16 or UTF-32, two or four bytes for a letter",
     "save it as UTF-8: `iconv -f UTF-16 -t UTF-8`, or -f UTF-32; with LE or BE behind it if there is no byte-order mark",
 );
-/// How files begin that aren't text, as a text is read as it lies in its file; and what to do with them.
+/// The beginnings of files that aren't text, and the remedies. A text is read exactly as its file has it.
 const OTHERS: [(&[u8], (&str, &str)); 6] = [
     (&GZIP_MAGIC, ("is packed with gzip", "unpack it")),
     (b"\x28\xb5\x2f\xfd", ("is packed with zstd", "unpack it")),

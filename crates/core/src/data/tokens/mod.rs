@@ -30,19 +30,19 @@ pub use survey::{TextSurvey, survey};
 pub struct TokenSet {
     /// As errors and manifests call it.
     pub name: String,
-    /// Number of different tokens; each is in `0..vocab`.
+    /// Number of different tokens. Each is in `0..vocab`.
     pub vocab: i64,
     /// Inputs of a window, and its targets.
     pub block: usize,
     /// Tokens from the beginning of a window to that of the next.
     pub stride: usize,
-    /// All parts; shared with the threads that read them while a run trains.
+    /// All parts, shared with the threads that read them while a run trains.
     pub tokens: Arc<Tokens>,
     /// Windows that update parameters.
     pub train: Range<usize>,
     /// Windows that feed reward, observation and governor.
     pub val: Range<usize>,
-    /// Windows that the final evaluation alone reads; may be none.
+    /// Windows that only the final evaluation reads. May be none.
     pub test: Range<usize>,
     /// blake3 over name, shape, parts and all tokens, in hexadecimal: resuming with other data is an error.
     pub hash: String,
@@ -71,7 +71,7 @@ impl TokenSet {
     /// The same text with all its tokens in memory.
     ///
     /// # Errors
-    /// Those of [`Tokens::to_vec`].
+    /// The errors of [`Tokens::to_vec`].
     pub fn in_memory(self) -> Result<Self, DataError> {
         if !self.is_in_files() {
             return Ok(self);
@@ -86,7 +86,7 @@ impl TokenSet {
     /// Input and targets of a window, counted over all parts.
     ///
     /// # Errors
-    /// Those of [`Tokens::read`].
+    /// The errors of [`Tokens::read`].
     pub fn window(&self, index: usize) -> Result<(Vec<i32>, Vec<i32>), DataError> {
         let mut window = vec![0; self.block + 1];
         self.tokens.read(index * self.stride, &mut window, &mut Vec::new())?;
@@ -166,7 +166,7 @@ fn in_order(sizes: PartSizes) -> [Range<usize>; 3] {
     [train, val, test]
 }
 
-/// Loads and splits the text of `task`; `None` if it trains on images. Relative paths are looked up as those of images.
+/// Loads and splits the text of `task`. `None` if it trains on images. Relative paths are looked up as those of images.
 ///
 /// # Errors
 /// Every [`DataError`] of start-up but that of [`TokenSet::check_host`]: after this the run need not check a token again.

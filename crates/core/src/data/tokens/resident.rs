@@ -2,7 +2,7 @@
 //!
 //! Each part is a stream on the device, four bytes a token, stored once; inputs and targets of its windows are two strided
 //! views of it. A batch of inputs is one gather from the first into the env's kept buffer, and the targets of a whole step
-//! are one gather from the second. Of a training part that lies elsewhere, the windows of a batch come with their targets.
+//! are one gather from the second. If a training part is elsewhere, the windows of a batch come with their targets.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct ResidentTokens {
     pub test: EvalSet,
 }
 
-/// Where feeds find the training part.
+/// The place in which feeds find the training part.
 #[derive(Debug)]
 enum TrainTokens {
     /// On the device: inputs and targets, `i32 [train windows, block]`.
@@ -62,7 +62,7 @@ impl ResidentTokens {
     /// Uploads validation and test parts, and the training part unless `readers` are to fetch it from where it lies.
     ///
     /// # Errors
-    /// A device that cannot hold it; those of reading tokens.
+    /// A device that cannot hold it, or the errors of reading tokens.
     pub fn upload(set: &TokenSet, backend: Backend, readers: Option<&Readers>) -> Result<Self, DataError> {
         let train = match readers {
             None => TrainTokens::Views(views(set, &set.train, backend)?),
@@ -109,7 +109,7 @@ fn views(set: &TokenSet, windows: &Range<usize>, backend: Backend) -> Result<[Te
     let size = [windows.len() as i64, set.block as i64];
     let view = |first| stream.f_as_strided(size, [set.stride as i64, 1], first).map_err(error);
     match windows.len() {
-        // There is no second token.
+        // A second token doesn't exist.
         0 => Ok([view(0)?, view(0)?]),
         _ => Ok([view(0)?, view(1)?]),
     }
@@ -127,7 +127,7 @@ pub struct TokenFeed {
     x: Tensor,
 }
 
-/// Where the windows of a batch come from.
+/// The source of the windows of a batch.
 #[derive(Debug)]
 enum Supply {
     /// The whole part.
@@ -199,7 +199,7 @@ impl TokenFeed {
     /// the `upcoming` step are gathered after its last.
     ///
     /// # Errors
-    /// Errors of the device; storage that does not answer, where the text comes from elsewhere.
+    /// Errors of the device, or storage that doesn't answer if the text comes from elsewhere.
     pub fn begin_step(&mut self, key: StepKey, upcoming: Option<StepKey>) -> Result<(), DataError> {
         let order = self.plan.draw(key, upcoming);
         match &mut self.windows {
@@ -218,7 +218,7 @@ impl TokenFeed {
     /// batch occupied.
     ///
     /// # Errors
-    /// Errors of the device; failures to read a text that comes from elsewhere.
+    /// Errors of the device, or failures to read a text that comes from elsewhere.
     pub fn fetch(&mut self, batch: usize) -> Result<Batch, DataError> {
         if let Supply::Ring { ring, bytes, .. } = &mut self.windows {
             ring.fetch(batch, &mut self.plan, bytes)?;

@@ -12,7 +12,7 @@ const CHUNK: usize = 1 << 16;
 /// All tokens of a set: pieces, between which there may be gaps.
 #[derive(Debug, PartialEq)]
 pub struct Tokens {
-    /// Each with its place in the stream; ascending.
+    /// Each with its place in the stream, ascending.
     pieces: Vec<(usize, Piece)>,
 }
 
@@ -61,7 +61,7 @@ impl Tokens {
         self.pieces.last().map_or(0, |(at, piece)| at + piece.len())
     }
 
-    /// Whether there is no token.
+    /// Whether the stream is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -92,7 +92,7 @@ impl Tokens {
     /// Shows the tokens of a range to `look`, some at a time, each time with the place of the first.
     ///
     /// # Errors
-    /// Those of [`Self::read`], and those of `look`.
+    /// The errors of [`Self::read`], and those of `look`.
     pub fn for_each_chunk(
         &self,
         range: Range<usize>,
@@ -111,7 +111,7 @@ impl Tokens {
     /// All tokens.
     ///
     /// # Errors
-    /// Those of [`Self::read`]; that there is no memory for them.
+    /// The errors of [`Self::read`], or too little memory.
     pub fn to_vec(&self) -> Result<Vec<i32>, DataError> {
         let mut tokens = with_room(1, self.len())?;
         self.for_each_chunk(0..self.len(), |_, chunk| {

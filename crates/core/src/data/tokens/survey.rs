@@ -21,7 +21,7 @@ pub struct TextSurvey {
     pub tokens: usize,
     /// Number of different ones.
     pub distinct: usize,
-    /// The largest; none of an empty file.
+    /// The largest, or none in an empty file.
     pub largest: Option<usize>,
     /// Nats a token of one who knows nothing but how often each is there: what a model has to get below.
     pub entropy: f64,
@@ -31,7 +31,7 @@ pub struct TextSurvey {
 /// that of bytes.
 ///
 /// # Errors
-/// Anything that would keep a run from reading it; a token that is not below `vocab`.
+/// Anything that would keep a run from reading it, or a token that isn't below `vocab`.
 pub fn survey(path: &Path, format: Option<TokenFormat>, vocab: Option<i64>) -> Result<TextSurvey, DataError> {
     let vocab = vocab.unwrap_or(format.map_or(BYTE_VOCABULARY, |_| MOST_TOKENS));
     let (format, file) = match format {

@@ -125,7 +125,7 @@ fn floats_of_several_scales_are_refused_with_their_ranges_and_a_black_part_has_a
         assert_refused(read([bytes, unit], scale), "x_test.npy from 0 to 0.5, ");
     }
     assert_eq!(pixels(&read([bytes, [0.0, 0.0]], None).unwrap()), [3, 254]);
-    // Those that were normalised have no scale.
+    // Normalised arrays don't have a scale.
     for parts in [[[-1.0, 0.5], bytes], [[-0.3, 1.4], unit]] {
         assert_refused(read(parts, None), "undo the normalisation");
     }

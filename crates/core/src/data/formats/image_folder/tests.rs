@@ -84,7 +84,7 @@ fn five_of_the_images_that_are_none_or_cut_short_are_named() {
     assert!(told.contains(") and 2 more; valid: "), "{told}");
 }
 
-/// No two pixels beside each other are alike.
+/// No two adjacent pixels are alike.
 fn photograph(width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| {
         Rgb([x * 37 + y * 101, x * y * 7, x ^ (y * 59)].map(|value| value as u8))
