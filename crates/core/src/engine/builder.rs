@@ -1,4 +1,4 @@
-//! Inputs of an engine besides its scenario.
+//! Inputs of an engine in addition to its scenario.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Worker threads; all cores unless set.
+    /// Number of worker threads. All cores unless set.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -105,7 +105,7 @@ impl EngineBuilder {
     /// An engine for a scenario text.
     ///
     /// # Errors
-    /// Every problem of the scenario; a plugin that registers what cannot be registered.
+    /// Every problem of the scenario, or a plugin that makes an invalid registration.
     pub fn from_ron(self, text: &str) -> Result<Engine, SetupError> {
         let names = self.extension.names()?;
         let prepared = Prepared::from_ron("scenario", text, &self.overrides, &names.catalog)?;
@@ -115,17 +115,17 @@ impl EngineBuilder {
     /// An engine for a scenario file.
     ///
     /// # Errors
-    /// A file that cannot be read; every problem of the scenario; a plugin that registers what cannot be registered.
+    /// A file that can't be read, every problem of the scenario, or a plugin that makes an invalid registration.
     pub fn load(self, path: impl AsRef<Path>) -> Result<Engine, SetupError> {
         let names = self.extension.names()?;
         let prepared = Prepared::load(path.as_ref(), &self.overrides, &names.catalog)?;
         self.build(&prepared)
     }
 
-    /// An engine for a scenario that has been checked; its overrides were given then.
+    /// Builds an engine for a scenario that has been checked with its overrides.
     ///
     /// # Errors
-    /// A plugin that registers what cannot be registered; a run that does not fit into the memory that is left.
+    /// A plugin that makes an invalid registration, or a run that doesn't fit into the remaining memory.
     pub fn build(self, prepared: &Prepared) -> Result<Engine, SetupError> {
         let mut experiment = prepared.experiment(self.threads);
         if let Some(point) = &self.resume {
@@ -145,7 +145,7 @@ impl EngineBuilder {
     pub fn build_experiment(self, experiment: Experiment) -> Result<Engine, SetupError> {
         let scenario = &experiment.scenario;
         if scenario.run.deterministic && !scenario.cuda_devices().is_empty() {
-            // While this may still be the only thread; start-up refuses the run where it is not.
+            // This thread may still be the only one. If it isn't, start-up refuses the run.
             torch::fix_cublas_workspace();
         }
         let plugins = match &self.recording {
@@ -180,7 +180,7 @@ impl EngineBuilder {
     }
 }
 
-/// Whether the run fits into what the machine has left, before any of it is asked for.
+/// Checks that the run fits into the machine's free memory, before it allocates any.
 fn check_room(engine: &Engine, prepared: &Prepared, threads: usize) -> Result<(), SetupError> {
     let loaded = &prepared.loaded;
     let (Some(room), Some(blueprints)) = (

@@ -79,7 +79,7 @@ fn emit_baseline(world: &mut World, baseline: BaselineMeasured) {
     });
 }
 
-/// Whether the episode was that of the control: played again, it would have the same result.
+/// Whether the episode was that of the control, so that playing it again would have the same result.
 fn has_never_grown(episode: &EpisodeFinished, experiment: &Experiment) -> bool {
     let scenario = &experiment.scenario;
     let begins_empty = scenario.initial_topology == InitialTopology::Empty;

@@ -24,9 +24,9 @@ use crate::telemetry::{Detectors, Metrics};
 /// The plugins of an application, as they are added to every engine of a program: a sweep, an evaluation and a run with its
 /// control build several. They may register names, add systems and hold state.
 ///
-/// A plugin is built for the names that a scenario may use, and for each run. So it only adds; what it does once belongs into
+/// A plugin is built for the names that a scenario may use, and for each run. So it only adds. Work that it does once belongs in
 /// a system. The host that never grew is played with the run's names for data, hosts, seed modules and rewards, and without
-/// the application's systems: these see the rounds of the run alone.
+/// the application's systems, which see only the rounds of the run.
 ///
 /// ```
 /// # extern crate simic_core as simic_engine;
@@ -137,7 +137,7 @@ impl Names {
     }
 }
 
-/// Checks that every part could be registered; a registry of a plugin that was left out holds nothing.
+/// Checks that every part could be registered. A registry of a plugin that was left out holds nothing.
 ///
 /// # Errors
 /// The first part that could not.

@@ -1,8 +1,8 @@
-//! How much memory a run takes, estimated before any of it is asked for: what no machine has is an error with a place to repair it,
-//! not the end of the process in the middle of an allocation.
+//! An estimate of a run's memory, made before any is allocated. A run that is too large gets an error with a place to repair it
+//! and doesn't end in the middle of an allocation.
 //!
-//! Counted are data, parameters with the largest seeds that may live at once, activations of the rows that are worked on at a time, and
-//! the rollout; the program itself is a constant that was measured. Of shipped scenarios the sum is within 15 % of the measured
+//! The estimate counts data, parameters with the largest seeds that may live at once, activations of the rows in work, and
+//! the rollout. The program itself is a measured constant. For shipped scenarios the sum is within 15 % of the measured
 //! peak.
 
 use std::fmt;
@@ -35,7 +35,7 @@ const LEARNED: &str = "actor_critic";
 /// A run's use of one memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MemoryEstimate {
-    /// Whose memory it is; `cpu` is the machine's.
+    /// The device that has the memory. `cpu` is the machine's.
     pub device: DeviceSpec,
     /// Envs that live there.
     pub envs: usize,
@@ -57,7 +57,7 @@ impl MemoryEstimate {
         devices.into_iter().map(of_device).collect()
     }
 
-    /// Whether the run fits into the machine. The room on other devices is not known before they are opened.
+    /// Checks that the run fits into the machine. The room on other devices is unknown before they are opened.
     ///
     /// # Errors
     /// The bytes that it takes, and how many envs would fit, in words.
@@ -115,11 +115,12 @@ fn on_device(loaded: &Loaded, seeds: &[f64], (device, threads): (DeviceSpec, usi
     let mut fixed = copies as f64 * resident;
     match device {
         DeviceSpec::Cpu => fixed += PROGRAM + loaded_data,
-        // Envs of one stream share a workspace, in training and on the test part, which another thread measures; the policy has its own.
+        // Envs of one stream share a workspace, in training and on the test part, which another thread measures.
+        // The policy has its own.
         DeviceSpec::Cuda(_) => fixed += CUDA + (2 * envs.min(POOL_STREAMS) + 1) as f64 * WORKSPACE,
     }
     let (host, grown) = (loaded.host.parameters as f64, seeds.iter().sum::<f64>());
-    // Parameters, gradients and moments; of the host once more as it is validated; two snapshots of everything.
+    // Parameters, gradients and moments, the host once more during validation, and two snapshots of everything.
     let trained = host * (3.0 + moments(&task.host_opt)) + grown * (2.0 + moments(&task.seed_opt));
     let snapshots = if scenario.governor.enabled { 2.0 } else { 0.0 };
     let mut per_env = F32 * (trained + snapshots * (host + grown));
@@ -158,7 +159,7 @@ fn data(loaded: &Loaded) -> [f64; 2] {
     let (all, evaluated) = (train + val + test, val + test);
     let is_elsewhere = loaded.scenario.data.residency == Residency::Host;
     if let Some(text) = task.data.text() {
-        // A stream, with one token more than inputs in each window; targets are numbers of 64 bits.
+        // A stream has one token more than inputs in each window. Targets are numbers of 64 bits.
         let window = (text.block as f64 + 1.0) * F32;
         let trained = if is_elsewhere { 0.0 } else { train * window };
         return [all * window, trained + evaluated * (window + text.block as f64 * LABEL)];
@@ -168,7 +169,7 @@ fn data(loaded: &Loaded) -> [f64; 2] {
     };
     let values =
         |padding: f64| shape.channels as f64 * (shape.height as f64 + padding) * (shape.width as f64 + padding);
-    // A byte a value, with padding and mirrored copies; what is evaluated is normalised.
+    // A byte a value, with padding and mirrored copies. Evaluated images are normalised.
     let (pad, flips) = task
         .augment
         .map_or((0.0, false), |augment| (f64::from(augment.pad), augment.flip_p > 0.0));
@@ -194,7 +195,7 @@ fn activations(loaded: &Loaded, seeds: usize, device: DeviceSpec) -> f64 {
     training.max(validated * 3.0 * widest * F32)
 }
 
-/// Bytes of an env's rollout, whose observations are kept as they came and as the policy saw them.
+/// Bytes of an env's rollout, which keeps raw observations and those that the policy saw.
 fn rollout(loaded: &Loaded) -> f64 {
     let (policy, steps) = (&loaded.scenario.policy, loaded.task.max_steps);
     let features = ObservationFeatures::default();

@@ -48,12 +48,12 @@ use crate::torch::FreeThreadBuffers;
 pub struct Engine {
     app: App,
     driver: Driver,
-    /// Dropped behind the app.
+    /// Dropped after the app.
     _buffers: FreeThreadBuffers,
 }
 
 impl Engine {
-    /// Settings beside the scenario: plugins, overrides, threads, a record.
+    /// Settings in addition to the scenario: plugins, overrides, threads, a record.
     pub fn builder() -> EngineBuilder {
         EngineBuilder::default()
     }
@@ -69,12 +69,12 @@ impl Engine {
     /// An engine in memory for a scenario file.
     ///
     /// # Errors
-    /// A file that cannot be read; every problem of the scenario.
+    /// A file that can't be read, or every problem of the scenario.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SetupError> {
         Self::builder().load(path)
     }
 
-    /// Plays one step of every env, and the phases before it; false when the run was over, which closes its record.
+    /// Plays one step of every env, and the phases before it. Returns false if the run was over, which closes its record.
     ///
     /// # Errors
     /// The first failure of a system, after `Shutdown` has run.

@@ -19,16 +19,16 @@ use crate::telemetry::TelemetryPlugin;
 use crate::training::TrainingPlugin;
 use crate::validation::ValidationPlugin;
 
-/// The engine: every subject's plugin. Any of them can be disabled or replaced by an application's;
-/// [`Driver::advance`](crate::run::Driver::advance) names the plugin whose work is missing.
+/// The engine: every subject's plugin. An application can disable or replace any of them.
+/// [`Driver::advance`](crate::run::Driver::advance) names the plugin with the missing work.
 pub struct SimicPlugins {
     is_recorded: bool,
     trajectories: bool,
 }
 
 impl SimicPlugins {
-    /// With a run directory, sinks and a summary, and with what controllers saw and did where `trajectories` are asked for; needs
-    /// a [`Recording`](crate::record::Recording) beside the [`Experiment`](crate::env::Experiment).
+    /// Adds a run directory, sinks and a summary, and the inputs and actions of controllers if `trajectories` is set. It needs
+    /// a [`Recording`](crate::record::Recording) and the [`Experiment`](crate::env::Experiment).
     pub const fn recorded(trajectories: bool) -> Self {
         Self {
             is_recorded: true,

@@ -51,9 +51,9 @@ pub enum SetupError {
     /// The scenario needs more memory than there is: the message says how many envs would fit.
     #[error("the scenario {label}: {shortage}")]
     Memory {
-        /// As it was given.
+        /// The scenario's name in messages.
         label: String,
-        /// How much it needs, and how much there is.
+        /// The needed and the available memory.
         shortage: String,
     },
     /// The scenario file is a run's copy, and what the run says of the original cannot be read.
@@ -68,7 +68,7 @@ pub enum SetupError {
 }
 
 impl Prepared {
-    /// Checks a scenario text; problems name it by `label`. Its relative paths start in the working directory.
+    /// Checks a scenario text. Problems name it by `label`. Its relative paths start in the working directory.
     ///
     /// # Errors
     /// Every problem of the scenario.
@@ -76,10 +76,10 @@ impl Prepared {
         Self::new(label, ScenarioFile::of_text(text), overrides, catalog)
     }
 
-    /// Checks a scenario file that has been read; problems name it by `label`. What the environment says lies over `overrides`.
+    /// Checks a scenario file that has been read. Problems name it by `label`. Settings of the environment override `overrides`.
     ///
     /// # Errors
-    /// Every problem of the scenario; an environment that is not understood.
+    /// Every problem of the scenario, or an environment that can't be understood.
     pub fn new(label: &str, file: ScenarioFile, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
         let overrides = with_environment(overrides).map_err(SetupError::Environment)?;
         Self::past(label, file, &overrides, catalog)
@@ -103,7 +103,7 @@ impl Prepared {
     /// As [`Self::from_ron`], for a text that may be none.
     ///
     /// # Errors
-    /// Bytes that aren't UTF-8; every problem of the scenario.
+    /// Bytes that aren't UTF-8, or every problem of the scenario.
     pub fn from_bytes(
         label: &str,
         bytes: Vec<u8>,
@@ -116,12 +116,12 @@ impl Prepared {
     /// Reads and checks a scenario file.
     ///
     /// # Errors
-    /// A file that cannot be read; every problem of the scenario.
+    /// A file that can't be read, or every problem of the scenario.
     pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
         Self::new(&path.display().to_string(), read_scenario(path)?, overrides, catalog)
     }
 
-    /// How messages name the scenario: its file, or its name.
+    /// The scenario's name in messages: its file, or its name.
     pub fn label(&self) -> String {
         let file = self.file.path.as_ref();
         file.map_or_else(|| self.loaded.scenario.name.clone(), |path| path.display().to_string())
@@ -143,7 +143,7 @@ impl Prepared {
             data: None,
             folder: self.file.folder.clone(),
             threads,
-            // What learns from recordings plays none.
+            // A run that learns from recordings doesn't play any envs.
             envs: match scenario.learner.is_offline() {
                 false => (0..scenario.run.n_envs).collect(),
                 true => Vec::new(),
@@ -157,10 +157,10 @@ impl Prepared {
     }
 }
 
-/// A scenario file, whose relative paths start where those of the original do if it is a run's copy.
+/// A scenario file. If it is a run's copy, its relative paths start where those of the original do.
 ///
 /// # Errors
-/// A file that cannot be read; a run that does not say where its original was.
+/// A file that can't be read, or a run that doesn't say where its original was.
 pub fn read_scenario(path: &Path) -> Result<ScenarioFile, SetupError> {
     Ok(ScenarioFile {
         text: read_text(path)?,
@@ -172,7 +172,7 @@ pub fn read_scenario(path: &Path) -> Result<ScenarioFile, SetupError> {
 /// The text of a scenario file, or of another that is written as one.
 ///
 /// # Errors
-/// A file that cannot be read, is none or is too large, or isn't text.
+/// A file that can't be read, is missing, is too large, or isn't text.
 pub fn read_text(path: &Path) -> Result<String, SetupError> {
     let mut bytes = Vec::new();
     let file = crate::files::open(path).at(path)?;

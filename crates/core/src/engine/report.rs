@@ -1,4 +1,4 @@
-//! How a run ended, and the end of its record.
+//! The result of a run, and the end of its record.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,14 @@ use crate::record::{Recorder, RunDirectory};
 use crate::run::{StopRequest, StopSignal};
 use crate::telemetry::{LiveState, RecordGap, RunFinished, RunState, TelemetryHub, TelemetryOutbox};
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub struct RunReport {
     /// `None` for a run in memory, or one that failed before anything was written.
     pub record: Option<RunRecord>,
     /// The first failure of a system.
     pub failure: Option<EngineError>,
-    /// Who ended the run before its end.
+    /// The request that ended the run early.
     pub stopped_by: Option<StopRequest>,
     /// Gaps of the record: events, `checkpoint` if the newest one is not there, `networks` if those that were to be
     /// kept are not, `trajectories` if some are not.
@@ -35,12 +35,12 @@ pub struct RunRecord {
     pub run_id: String,
     /// The run's folder.
     pub directory: PathBuf,
-    /// Rounds, committed seeds, the best hosts; `None` if the run failed before its record could begin.
+    /// Rounds, committed seeds, the best hosts. `None` if the run failed before its record could begin.
     pub results: Option<LiveState>,
 }
 
 impl RunRecord {
-    /// The last event; `None` if the run failed before its record could begin.
+    /// The last event. `None` if the run failed before its record could begin.
     pub fn finished(&self) -> Option<&RunFinished> {
         self.results.as_ref().and_then(|results| results.finished.as_ref())
     }
@@ -65,7 +65,7 @@ fn flush_events(world: &mut World) {
     world.insert_resource(outbox);
 }
 
-/// Closes the record and says what there is to say.
+/// Closes the record and returns the report.
 pub(super) fn finish(app: &mut App, failure: Option<EngineError>) -> RunReport {
     let world = app.world_mut();
     let checkpoints = world.get_resource::<CheckpointState>();

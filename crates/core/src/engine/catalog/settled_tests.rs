@@ -42,7 +42,7 @@ impl KnownImages for Shapes {
     }
 }
 
-/// With `fields` of the task behind the data.
+/// Loads the task with `fields` after the data.
 fn loaded(path: &str, fields: &str) -> Result<Loaded, String> {
     overridden(path, fields, &[])
 }

@@ -3,8 +3,8 @@ use crate::engine::built_in_names;
 use crate::run::RoomSource;
 use crate::scenario::{Input, Override, load};
 
-/// Host of 6418 parameters, blocks of 8, 16 and 32 channels at 32, 16 and 8 pixels; 8000 + 1000 + 1000 images of 3072
-/// bytes; batches of 128; three seeds at most, momentum everywhere.
+/// Host of 6418 parameters, blocks of 8, 16 and 32 channels at 32, 16 and 8 pixels, 8000 + 1000 + 1000 images of 3072
+/// bytes, batches of 128, three seeds at most, momentum everywhere.
 const SYNTH: &str = r#"(task: preset("synth_baseline"), run: (n_envs: 4), policy: (controller: "wait"))"#;
 
 fn loaded(changes: &[(&str, &str)]) -> Loaded {
@@ -31,7 +31,7 @@ fn a_small_run_is_known_to_the_byte() {
     assert_eq!(memory.bytes_per_env, per_env);
     let data = 10_000 * (3_072 + 8);
     let on_device = 8_000 * (3_072 + 8) + 2_000 * (4 * 3_072 + 8);
-    // The widest output has 8192 values; 1024 rows are validated at a time.
+    // The widest output has 8192 values, and 1024 rows are validated at a time.
     let activations = 2 * 1_024 * 3 * 8_192 * 4;
     assert_eq!(memory.bytes, (256 << 20) + data + on_device + activations + 4 * per_env);
 }
