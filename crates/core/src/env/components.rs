@@ -17,26 +17,26 @@ use crate::telemetry::statistics::Plateau;
 use crate::telemetry::{EndReason, EpisodeCompute, Fallbacks, GrowthCounts};
 use crate::torch::{Backend, Stream};
 
-/// Which env an entity is, ordered by its index. Systems that other plugins add find envs by this component.
+/// The index of an env in the run, by which envs are ordered. Systems that other plugins add find envs by this component.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EnvId {
     /// Index in the run, from 0.
     pub index: usize,
 }
 
-/// Where the env's tensors are and what computes on them.
+/// The device of the env's tensors and its kernels.
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
 pub struct EnvBackend(pub Backend);
 
-/// The queue of the env's device work; a no-op on CPU.
+/// The queue of the env's device work. A no-op on CPU.
 #[derive(Component)]
 pub struct EnvStream(pub SyncCell<Stream>);
 
-/// The backbone. Its tensors keep their storage for the whole run; a new episode re-initialises them in place.
+/// The backbone. Its tensors keep their storage for the whole run. A new episode re-initialises them in place.
 #[derive(Component)]
 pub struct HostModel(pub SyncCell<Box<dyn Host>>);
 
-/// Trainable values of the host; fixed for the run.
+/// Number of trainable values of the host, fixed for the run.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostParams(pub u64);
 
@@ -47,42 +47,42 @@ pub struct HostOptimizer(pub SyncCell<Optimizer>);
 /// The result of the step's training batches.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainMetrics {
-    /// Nats per sample over the batches with a finite loss; NaN without one.
+    /// Nats per sample over the batches with a finite loss. NaN without one.
     pub loss: f64,
-    /// Of all training samples of the step.
+    /// Accuracy on all training samples of the step.
     pub accuracy_percent: f64,
     /// Batches without a finite loss.
     pub nonfinite_batches: u64,
     /// Updates of the host that were suppressed because its gradient was not finite.
     pub skipped_updates: u64,
-    /// Of the loss at the end of the step; `None` where nothing scales it.
+    /// Scale of the loss at the end of the step. `None` if nothing scales it.
     pub loss_scale: Option<f64>,
 }
 
 /// Loss and accuracy of the whole network, all seeds as they are, on the validation part.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValMetrics {
-    /// Nats per sample; not finite if the network is not.
+    /// Nats per sample. Not finite if the network isn't.
     pub loss: f64,
-    /// Of the validation samples of the step.
+    /// Accuracy on the validation samples of the step.
     pub accuracy_percent: f64,
 }
 
 /// Gradients at the step's last sampled batch.
 #[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct GradReport {
-    /// Of the host's parameters.
+    /// Sums over the host's parameters.
     pub host: GradientSums,
-    /// In slot order; `None` where the slot holds no seed that was trained.
+    /// One entry per slot, in order. `None` if the slot holds no seed that was trained.
     pub seeds: SmallVec<[Option<SeedTraining>; 4]>,
 }
 
 /// Measurements of a seed over the training batches of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeedTraining {
-    /// `None` in a stage whose gradients are not measured.
+    /// `None` in a stage in which gradients aren't measured.
     pub gradients: Option<GradientSums>,
-    /// How many of the step's last samples in a row were not finite.
+    /// The number of non-finite samples in a row at the end of the step.
     pub nonfinite_streak: u32,
     /// Updates that were suppressed because the gradient was not finite.
     pub skipped_updates: u32,
@@ -118,12 +118,12 @@ pub fn participating<'a, T>(envs: impl Iterator<Item = (T, &'a StepStatus)>) -> 
     envs.filter_map(|(env, status)| status.participates().then_some(env))
 }
 
-/// How and when an episode ended.
+/// The reason and the step of an episode's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpisodeEnding {
     /// Why it ended.
     pub reason: EndReason,
-    /// The episode's last step; of an env that failed, the step that it did not finish.
+    /// The episode's last step. For an env that failed, the step that it didn't finish.
     pub step: u32,
 }
 
@@ -146,10 +146,10 @@ pub struct EpisodeStats {
     pub contributing: u32,
     /// The highest validation accuracy.
     pub best_accuracy_percent: f64,
-    /// The step of the highest accuracy; 0 before the first step.
+    /// The step of the highest accuracy, or 0 before the first step.
     pub best_step: u32,
-    /// Validation of the network as it is: in its last step, or when the state was captured to which it was rolled back;
-    /// where that was never validated, in the step of the rollback. `None` before the first step.
+    /// Validation of the network as it is. Measured in its last step, or when the state was captured that a rollback restored.
+    /// If that was never validated, in the step of the rollback. `None` before the first step.
     pub last_val: Option<ValMetrics>,
     /// Times the governor restored an earlier state.
     pub rollbacks: u32,
@@ -159,11 +159,11 @@ pub struct EpisodeStats {
     pub fallbacks: Fallbacks,
     /// Compute that its batches took so far.
     pub compute: EpisodeCompute,
-    /// Of the validation accuracy, where episodes may stop early.
+    /// Plateau of the validation accuracy, if episodes may stop early.
     pub plateau: Plateau,
     /// `None` while the episode runs.
     pub end: Option<EpisodeEnding>,
-    /// Of an episode that ended because its env failed.
+    /// The error of an episode that ended because its env failed.
     pub error: Option<String>,
     /// The controller's decisions in it.
     pub decisions: Decisions,
@@ -185,8 +185,8 @@ impl EpisodeStats {
     }
 }
 
-/// A controller's decisions in an episode: the seeds that it planted and their fate, counted change by change. Reported where
-/// controllers are measured; nothing else reads it. Seeds that an episode begins with are left out. Steps count from 1.
+/// A controller's decisions in an episode: its planted seeds and their fate, counted change by change. Only reports that
+/// measure controllers read it. Seeds that an episode begins with are left out. Steps count from 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decisions {
     /// Seeds planted.
@@ -197,9 +197,9 @@ pub struct Decisions {
     pub pruned: u32,
     /// Seeds removed by anything else: the holding timeout, numbers that were not finite, a rollback.
     pub lost: u32,
-    /// Step of the first germination; `None` without any.
+    /// Step of the first germination, or `None` without any.
     pub first_germination: Option<u32>,
-    /// Step of the first commit; `None` without any.
+    /// Step of the first commit, or `None` without any.
     pub first_commit: Option<u32>,
     /// Step of the last commit.
     pub last_commit: Option<u32>,

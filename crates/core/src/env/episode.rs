@@ -102,7 +102,7 @@ pub fn reset_envs(
     })
 }
 
-/// Every env whose episode still runs takes part in the step.
+/// Makes every env with a running episode take part in the step.
 pub fn activate_envs(mut envs: Query<(&EpisodeStats, &mut StepStatus)>) {
     for (stats, mut status) in &mut envs {
         *status = match stats.end {
@@ -203,7 +203,7 @@ pub fn round_is_complete(envs: Query<&EpisodeStats>) -> bool {
     envs.iter().all(|stats| stats.end.is_some())
 }
 
-/// Seeds and their optimizers go; everything else waits for the next episode.
+/// Removes seeds and their optimizers. Everything else waits for the next episode.
 pub fn teardown_round(mut envs: Query<(&mut SeedSlots, &mut SeedOptimizers)>) {
     for (mut slots, mut optimizers) in &mut envs {
         slots.clear();

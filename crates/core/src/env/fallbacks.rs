@@ -1,6 +1,6 @@
 //! The one guarded path for failing arithmetic: a batch on which the engine's kernels fail is computed again by libtorch's
-//! operators, and so is a minibatch of the policy's update; a batch whose loss overflows in lower precision again in f32, a batch that can't be recorded as a graph is
-//! played as usual. Each fallback is announced once a run and counted per episode.
+//! operators, and so is a minibatch of the policy's update. A batch is computed again in f32 if its loss overflows in lower
+//! precision, and without a graph if it can't be recorded as one. Each fallback is announced once a run and counted per episode.
 
 use std::fmt::Display;
 use std::sync::OnceLock;
@@ -21,11 +21,11 @@ pub struct FallbackGuard {
 }
 
 impl FallbackGuard {
-    /// The result of `attempt` on `backend`; where it fails on the engine's own kernels, its result with libtorch's operators,
-    /// which its argument says. It begins from nothing each time.
+    /// Returns the result of `attempt` on `backend`. If it fails on the engine's own kernels, it is repeated with libtorch's
+    /// operators, as its argument says. It starts from the beginning each time.
     ///
     /// # Errors
-    /// The first attempt's, where the second fails as well, where there are no own kernels, or where the device as a whole
+    /// The first attempt's error, if the second fails too, if there are no own kernels, or if the device as a whole
     /// is at fault.
     pub fn compute<T, E: Display>(
         &self,
@@ -74,7 +74,7 @@ impl FallbackGuard {
     }
 }
 
-/// Whether the whole device is concerned: a batch that is computed in another way would not help.
+/// Whether the whole device is affected, so that computing a batch in another way wouldn't help.
 pub(super) fn is_of_device(failure: &impl Display) -> bool {
     let class = TorchError::classify(failure.to_string());
     matches!(class, TorchError::OutOfMemory(_) | TorchError::DeviceFault(_))

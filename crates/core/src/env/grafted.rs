@@ -1,6 +1,6 @@
 //! The forward pass of a host with seeds grafted on, as training runs it.
 //!
-//! Only slots that contribute split the host's line of ops; a host without contributing seeds runs in one piece.
+//! Only slots that contribute split the host's line of ops. A host without contributing seeds runs in one piece.
 
 use tch::Tensor;
 
@@ -41,7 +41,7 @@ impl GraftKind {
     }
 }
 
-/// A slot's contribution to a pass in `mode`, by the stage of its seed; `None` where there is none.
+/// A slot's contribution to a pass in `mode`, by the stage of its seed. `None` if there is none.
 pub fn graft_kind(
     stage: SeedStage,
     alpha: f64,
@@ -95,7 +95,7 @@ pub enum GraftError {
 /// Logits of `x` with the seeds of `grafts`, which are in execution order.
 ///
 /// # Errors
-/// [`GraftError`]; boundaries out of order are [`HostError::BadRange`].
+/// [`GraftError`]. Boundaries out of order are [`HostError::BadRange`].
 pub fn forward(host: &dyn Host, grafts: &[Graft], x: &Tensor, mode: Mode) -> Result<Tensor, GraftError> {
     let mut features = x.shallow_clone();
     let mut done = 0;

@@ -14,12 +14,12 @@ use crate::seed::{BlueprintRegistry, germinate_committed};
 /// Round and env of an episode.
 type Episode = (u32, u32);
 
-/// The seeds that every episode starts with; there if the scenario asks for it.
+/// The seeds that every episode starts with. Present if the scenario asks for it.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub enum InitialSeeds {
     /// The same seeds in every episode.
     Same(Vec<SeedOrder>),
-    /// By round and env; an episode that is not listed starts with the host alone.
+    /// Seeds by round and env. An episode that isn't listed starts with the host alone.
     Each(BTreeMap<Episode, Vec<SeedOrder>>),
 }
 

@@ -1,4 +1,4 @@
-//! How an env grows: plans a command; carries out, counts and records plans of any initiator; and ticks every slot.
+//! Growth of an env: plans commands, carries out, counts and records plans of any initiator, and ticks every slot.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::QueryData;
@@ -24,7 +24,7 @@ use crate::torch::TorchError;
 pub struct GrowingEnv {
     /// Its identity.
     pub id: &'static EnvId,
-    /// Where new seeds are allocated.
+    /// The device that new seeds are allocated on.
     pub backend: &'static EnvBackend,
     /// The queue that tensor work goes to.
     pub stream: &'static mut EnvStream,
@@ -59,11 +59,11 @@ impl GrowthContext<'_> {
         }
     }
 
-    /// A seed that is to germinate in `env`. Its parameter counts come from the blueprint, so nothing is built for a refusal.
+    /// Creates the plan's seed for `env`. Its parameter counts come from the blueprint, so nothing is built for a refusal.
     /// `accuracy`: that of the env now, percent.
     ///
     /// # Errors
-    /// There is no such blueprint.
+    /// If there is no such blueprint.
     pub fn germination(
         &self,
         order: SeedOrder,
@@ -90,8 +90,8 @@ impl GrowthContext<'_> {
         })
     }
 
-    /// Plans a command and applies the plan; why it is refused. Growth that the device has no memory for is a refusal
-    /// as well. `accuracy`: that of the env now, percent.
+    /// Plans a command and applies the plan. Returns the reason if it is refused. Growth that exceeds the device's memory
+    /// is also refused. `accuracy` is that of the env now, percent.
     ///
     /// # Errors
     /// As [`Self::apply`], for any other reason.
@@ -134,11 +134,11 @@ impl GrowthContext<'_> {
         }
     }
 
-    /// Carries out a plan for slot `index` of `env`, inside the env's stream; counts the change and records its events.
-    /// `by_order`: the controller's command of this step is behind it.
+    /// Carries out a plan for slot `index` of `env`, inside the env's stream. Counts the change and records its events.
+    /// `by_order` is true if the plan follows from the controller's command of this step.
     ///
     /// # Errors
-    /// As [`carry_out`]; nothing has changed then.
+    /// The errors of [`carry_out`]. Nothing has changed then.
     pub fn apply(
         &mut self,
         plan: SeedPlan,
@@ -190,7 +190,7 @@ struct SlotChange<'a> {
     before: Option<&'a SeedRecord>,
     /// The seed after it.
     after: Option<&'a SeedRecord>,
-    /// The controller's command of this step is behind it.
+    /// Whether the change follows from the controller's command of this step.
     is_ordered: bool,
     /// The change itself.
     change: &'a Change,
@@ -324,7 +324,7 @@ fn count_decision(decisions: &mut Decisions, change: &SlotChange) {
     }
 }
 
-/// Whether a seed is worth its place: it contributes what strict gates ask for.
+/// Whether a seed is worth its place, that is, contributes as much as strict gates require.
 fn is_contributing(seed: &SeedRecord) -> bool {
     seed.contribution.value.is_some_and(|points| points >= MIN_CONTRIBUTION)
 }

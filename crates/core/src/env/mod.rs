@@ -100,7 +100,7 @@ impl Experiment {
     }
 }
 
-/// The devices of the run with the kernels that are used there, opened at start-up; env k lives on entry `k mod len`.
+/// The devices of the run with their kernels, opened at start-up. Env k lives on entry `k mod len`.
 #[derive(Resource, Clone, Debug)]
 pub struct Devices(pub Vec<Backend>);
 
@@ -123,9 +123,9 @@ pub struct LoadedData {
     pub set: TaskData,
     /// Batch counts and sizes.
     pub feed: FeedArithmetic,
-    /// On each device.
+    /// The data on each device.
     pub resident: SyncCell<Vec<Resident>>,
-    /// Who fetches training batches, where they are not on the devices.
+    /// The threads that fetch training batches, if the data aren't on the devices.
     pub readers: Option<Readers>,
 }
 
@@ -165,16 +165,16 @@ impl EnvSetup<'_, '_> {
 /// The choices of the start-up self-test, and its refusals.
 #[derive(Resource, Clone, Debug)]
 pub struct SelfTest {
-    /// Which kernels compute where the engine has its own.
+    /// The kernels to use, if the engine has its own.
     pub kernels: Kernels,
-    /// How optimizer steps are computed where the engine has no kernel.
+    /// The implementation of optimizer steps for which the engine has no kernel.
     pub optimizer: Implementation,
-    /// Why kernels were refused, one text each.
+    /// Reasons why kernels were refused, one text each.
     pub fallbacks: Vec<String>,
 }
 
 impl SelfTest {
-    /// How the optimizers of networks on `backend` step.
+    /// The implementation of optimizer steps of networks on `backend`.
     pub fn implementation(&self, backend: Backend) -> Implementation {
         match backend.uses_own_kernels() {
             true => Implementation::Own,

@@ -31,8 +31,8 @@ pub struct EnvPool {
 }
 
 impl EnvPool {
-    /// `threads` workers, at least one; each gives libtorch one thread inside an op. They play `envs`, which live on `devices` in
-    /// turn.
+    /// Starts `threads` workers, at least one. Each gives libtorch one thread inside an op. They play `envs`, which live on
+    /// `devices` in rotation.
     pub fn new(
         threads: usize,
         on_env_error: OnEnvError,
@@ -42,7 +42,7 @@ impl EnvPool {
             .num_threads(threads.max(1))
             .thread_name(|index| format!("env-worker-{index}"))
             .start_handler(|_| {
-                // Envs run side by side; a worker whose setting fails is slower, not wrong.
+                // Envs run side by side. A worker whose setting fails is slower, not wrong.
                 if let Err(error) = torch::set_intra_op_threads(NonZero::<u16>::MIN) {
                     tracing::warn!("an env worker keeps libtorch's own number of threads: {error}");
                 }
@@ -70,7 +70,7 @@ impl EnvPool {
     ///
     /// # Errors
     /// The first failure, by batch and then by env, with which the run ends: the scenario wants that, or the whole device is
-    /// concerned. Of any other note is taken.
+    /// affected. Any other failure is noted.
     pub fn for_each_active<'a, T: Send>(
         &self,
         envs: impl Iterator<Item = (&'a EnvId, &'a StepStatus, Mut<'a, EnvStream>, T)>,
@@ -106,7 +106,7 @@ impl EnvPool {
     }
 
     /// Runs `work` for every env, in parallel, an env on CUDA always on the same worker. Panics of libtorch become errors that
-    /// name the env; of several failures the one of the lowest env index is reported.
+    /// name the env. If several fail, the error of the lowest env index is reported.
     pub fn for_each<T: Send>(
         &self,
         envs: impl IntoIterator<Item = (EnvId, T)>,
@@ -173,11 +173,11 @@ fn workers_on_cuda(envs: &[usize], devices: &[DeviceSpec], workers: usize) -> BT
     on_cuda.map(|(place, env)| (env, worker(place))).collect()
 }
 
-/// One part of what an env does with a batch: its failure, or libtorch's panic, says which and of which batch. `phase`: what
-/// failed, in the words of an error message.
+/// Does one part of an env's work on a batch. A failure, or libtorch's panic, names the part and the batch. `phase` is the failed
+/// part, in the words of an error message.
 ///
 /// # Errors
-/// That of `body`.
+/// The error of `body`.
 pub fn in_batch<T>(phase: &'static str, batch: usize, body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let outcome = torch::catch(body).map_err(Failure::from).flatten();
     outcome.map_err(|failure| failure.in_batch(phase, batch))

@@ -1,6 +1,6 @@
 //! The slots of an env: records, modules and optimizers that change together or not at all.
 //!
-//! The lifecycle decides on plain data (`seed::lifecycle`); this file carries its effects out on tensors.
+//! The lifecycle decides on plain data (`seed::lifecycle`). This file carries its effects out on tensors.
 
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
@@ -22,11 +22,11 @@ use crate::torch::{Backend, TorchError};
 
 /// One place where the host can grow: empty, occupied or cooling down.
 pub struct Slot {
-    /// Where it is.
+    /// The slot's place in the host.
     pub spec: InjectionSpec,
     /// Present unless the slot is empty.
     pub record: Option<SeedRecord>,
-    /// Present while the slot is occupied; reached through `&mut` only.
+    /// Present while the slot is occupied. Reached only through `&mut`.
     pub module: Option<SyncCell<SeedInstance>>,
     /// Seeds germinated here in this episode.
     pub germinations: u32,
@@ -132,9 +132,9 @@ pub struct SeedBuilder<'a> {
     pub blueprints: &'a BlueprintRegistry,
     /// Settings of new optimizers.
     pub optimizer: OptimizerConfig,
-    /// How their steps are computed.
+    /// The implementation of their steps.
     pub implementation: Implementation,
-    /// Where tensors are allocated, and what computes on them.
+    /// The device and kernels of new tensors.
     pub backend: Backend,
     /// The seed of the run.
     pub run_seed: u64,
@@ -145,7 +145,7 @@ pub struct SeedBuilder<'a> {
 }
 
 impl SeedBuilder<'_> {
-    /// Indices of a seed's stream; `germination` counts the env's germinations before it.
+    /// Indices of a seed's stream. `germination` counts the env's germinations before it.
     fn indices(&self, germination: u32) -> [u64; 3] {
         [u64::from(self.round), self.env as u64, u64::from(germination)]
     }
@@ -205,7 +205,7 @@ impl SeedBuilder<'_> {
     }
 }
 
-/// Parts that an effect needs and whose construction can fail.
+/// Parts that an effect needs and that may fail to be built.
 #[derive(Default)]
 struct Parts {
     seed: Option<SeedInstance>,
@@ -241,7 +241,7 @@ fn handles<'a>(params: impl Iterator<Item = &'a Param>) -> Vec<Tensor> {
 /// Carries out `plan` on a slot and its optimizer. Everything that can fail is built before anything is changed.
 ///
 /// # Errors
-/// A module, gate or optimizer that could not be made; slot and optimizer are then as before.
+/// A module, gate or optimizer that couldn't be made. Slot and optimizer are then unchanged.
 pub fn carry_out(
     plan: SeedPlan,
     slot: &mut Slot,

@@ -21,7 +21,7 @@ pub struct StartingWeights {
     given: BTreeMap<String, PlainTensor>,
     /// First envs that start from the given ones.
     envs: usize,
-    /// SHA-256 of their names and values, in lower-case hexadecimal; `None` where all is drawn.
+    /// SHA-256 of their names and values, in lower-case hexadecimal. `None` if all weights are drawn.
     pub hash: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl StartingWeights {
     /// Reads what the scenario names, and says what of it is not used.
     ///
     /// # Errors
-    /// Files that are missing or do not fit the host; frozen layers that they have nothing for.
+    /// Files that are missing or don't fit the host, or frozen layers for which they have no weights.
     pub fn read(experiment: &Experiment, hosts: &HostRegistry) -> Result<Self, NetworkError> {
         let (task, folder) = (&experiment.task, experiment.folder.as_deref());
         let design = hosts.of(&task.host, folder)?;

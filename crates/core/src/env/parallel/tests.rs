@@ -39,7 +39,7 @@ fn envs_on_cuda_are_dealt_out_to_the_workers_and_those_on_a_cpu_are_not() {
     );
 }
 
-/// A device has 32 streams, in turn: the 33rd env shares that of the first.
+/// A device has 32 streams, assigned in rotation. The 33rd env shares that of the first.
 #[test]
 fn envs_that_share_a_stream_share_a_worker() {
     let one = workers(34, &[Cuda(0)], 12);

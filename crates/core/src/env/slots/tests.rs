@@ -174,7 +174,7 @@ fn an_operator_switched_to_a_gate_and_back_leaves_the_seeds_momentum_alone() {
 #[test]
 fn a_gate_learns_as_soon_as_its_seed_adds_something() {
     let mut slot = Plot::held(1, GerminationStyle::GatedGate);
-    // The residual is 0 at initialisation, and so is the gate's gradient; the first update wakes the module.
+    // The residual is 0 at initialisation, and so is the gate's gradient. The first update wakes the module.
     slot.train();
     let before = slot.weights();
 
