@@ -51,7 +51,7 @@ pub struct Alarm {
     pub consecutive: u32,
 }
 
-/// How healthy a step's loss is.
+/// The health of a step's loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum LossVerdict {
     /// Nothing is wrong.
@@ -82,8 +82,8 @@ pub struct LossMonitor {
 }
 
 impl LossMonitor {
-    /// Takes the loss of the next step; guessing costs `random` nats, `ln(classes)`. The conditions are tried in this
-    /// order; the first that applies decides.
+    /// Takes the loss of the next step. Guessing costs `random` nats, `ln(classes)`. The conditions are tried in this
+    /// order, and the first that applies decides.
     pub fn judge(&mut self, loss: f64, random: f64) -> LossVerdict {
         let remembered: Vec<f64> = self.history.iter().copied().collect();
         let healthy = statistics::mean_and_std(&remembered).filter(|_| remembered.len() >= MIN_HISTORY);
@@ -135,7 +135,7 @@ impl LossMonitor {
         LossVerdict::Healthy
     }
 
-    /// As it was when `history` was copied; no anomaly is pending.
+    /// Restores the state from which `history` was copied. No anomaly is pending.
     pub fn restore(&mut self, history: VecDeque<f64>) {
         *self = Self { history, streak: 0 };
     }

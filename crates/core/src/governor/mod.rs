@@ -1,7 +1,7 @@
 //! The governor: a watchdog per env that restores the last known good state when growth has wrecked it.
 //!
 //! It looks at one number a step, the validation loss of the whole network, right after the step's sync and before
-//! anything is observed. A healthy env may be captured; a suspect one may neither plant nor commit; a panicking one is
+//! anything is observed. A healthy env may be captured. A suspect one may neither plant nor commit. A panicking one is
 //! rolled back at once, alone, and takes no further part in the step. Everything it decides by is plain data
 //! (`detector`, `snapshot_rule`, `preflight`); tensors are moved by `store` and `rollback`.
 

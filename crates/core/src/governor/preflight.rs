@@ -1,16 +1,16 @@
 //! The check of a command before it changes an env: pure, on what the host knows already.
 //!
-//! Masks exclude most of this; the veto is the authority, because a controller may bypass masks.
+//! Masks exclude most of this. The veto is the authority, because a controller may bypass masks.
 
 use super::detector::LossVerdict;
 use crate::env::ValMetrics;
 use crate::growth::{LifecycleCommand, LifecycleOp};
 use crate::seed::SlotView;
 
-/// The name of the first factor that speaks against `command`. Pruning, advancing and retargeting stay possible under
-/// suspicion: they are how a controller can help itself.
+/// The name of the first objection to `command`. Pruning, advancing and retargeting stay possible under
+/// suspicion, because a controller can help itself with them.
 ///
-/// `val` is the step's; `slots` are in policy order, `None` is an empty one; `max_seeds` limits live and committed
+/// `val` is the step's. `slots` are in policy order, and `None` is an empty one. `max_seeds` limits live and committed
 /// seeds, 0 = unlimited.
 pub(super) fn veto(
     command: &LifecycleCommand,

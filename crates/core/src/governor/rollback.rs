@@ -82,13 +82,13 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     Ok(())
 }
 
-/// Whether a live seed is pruned with the state that is given up. One that only learns from the host has done no harm.
+/// Whether a live seed is pruned with the abandoned state. A seed that only learns from the host has done no harm.
 fn is_pruned(seed: &SeedRecord) -> bool {
     let is_merged = matches!(seed.stage, SeedStage::Blending | SeedStage::Holding) || seed.bears_on_network();
     seed.stage.is_live() && is_merged
 }
 
-/// Prunes at once, at any alpha and with any pending ramp; slots that cool down are left as they are.
+/// Prunes at once, at any alpha and with any pending ramp. Slots that cool down are left unchanged.
 fn prune_live_seeds(
     env: &mut GrowingEnvItem,
     order: PruneOrder,
@@ -123,7 +123,7 @@ fn set_back(stats: &mut EpisodeStats, restored: &SnapshotInput, step: u32, measu
     }
 }
 
-/// Records every rollback of the step, once it has succeeded and a learner has given credit for it. Where a transition has
+/// Records every rollback of the step, once it has succeeded and a learner has given credit for it. If a transition has
 /// been charged already, or none is to be charged, the pruned seeds cost nothing more.
 pub fn report_rollbacks(mut envs: Query<(&EnvId, &RollbackVerdict, &mut SeedSlots)>, mut context: GovernorContext) {
     for (id, verdict, mut slots) in envs.iter_mut().sort_unstable::<&EnvId>() {

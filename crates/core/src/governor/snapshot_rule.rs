@@ -1,4 +1,4 @@
-//! When a healthy env is captured, and when a capture is trusted. Pure: steps and losses in, orders out.
+//! The rule that decides when a healthy env is captured, and when a capture is trusted. Pure: it maps steps and losses to orders.
 //!
 //! Weights can be poisoned before the loss shows it. A capture is therefore on probation, and replaces the last known
 //! good state only after further healthy steps.
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::ValMetrics;
 
-/// Healthy losses, the newest included, of which the least shows how rough the present one is.
+/// The number of recent healthy losses, including the newest. Their least shows how rough the present one is.
 const RECENT_LOSSES: usize = 5;
 /// Fewest steps between captures.
 const MIN_INTERVAL: u32 = 2;
@@ -24,7 +24,7 @@ const PATIENCE: u32 = 15;
 /// Healthy steps until a capture is trusted.
 const PROBATION: u32 = 2;
 
-/// Metrics of an env at the end of a healthy step: everything of a snapshot that isn't a tensor.
+/// Metrics of an env at the end of a healthy step: everything in a snapshot that isn't a tensor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotInput {
     /// 0 for a fresh host.

@@ -49,7 +49,7 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// The state of an env's watchdog, all of it plain data; new at every episode.
+/// The state of an env's watchdog. All of it is plain data and new at every episode.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Governor {
     /// If not, it looks and reports only.
@@ -57,9 +57,9 @@ pub struct Governor {
     pub(super) monitor: LossMonitor,
     /// Captured states: which is known good, which on probation.
     pub snapshots: SnapshotRule,
-    /// How healthy this step's loss is.
+    /// The health of this step's loss.
     pub verdict: LossVerdict,
-    /// The last step whose network some seed took part in; `None` if none did since the episode or the last rollback
+    /// The last step in which some seed took part in the network. `None` if none did since the episode or the last rollback
     /// began.
     pub(super) seed_in_network: Option<u32>,
     /// Step of the state that the last rollback of the episode restored.
@@ -69,7 +69,7 @@ pub struct Governor {
 }
 
 impl Governor {
-    /// Whether this step's verdict is a panic that has to be acted on.
+    /// Whether this step's verdict is a panic that requires an action.
     pub fn demands_rollback(&self) -> bool {
         self.is_enabled && matches!(self.verdict, LossVerdict::Panic(_))
     }
@@ -79,7 +79,7 @@ impl Governor {
         self.is_enabled && self.verdict == LossVerdict::Healthy
     }
 
-    /// Judges the step's validation loss; guessing costs `random` nats.
+    /// Judges the step's validation loss. Guessing costs `random` nats.
     pub(super) fn judge(&mut self, loss: f64, random: f64) {
         self.verdict = self.monitor.judge(loss, random);
         self.counts.anomalies += u32::from(self.verdict != LossVerdict::Healthy);
@@ -100,14 +100,14 @@ impl Governor {
         self.seed_in_network.is_some_and(|step| step >= restored)
     }
 
-    /// Whether a rollback now would restore the same state as the last one, with no seed to blame for the outcome: the host
+    /// Whether a rollback now would restore the same state as the last one, without a seed to blame for the outcome: the host
     /// alone leads here, and would again.
     pub(super) fn would_repeat_itself(&self) -> bool {
         let restored = self.snapshots.known_good().step;
         self.last_restored == Some(restored) && self.seed_in_network.is_none()
     }
 
-    /// Whether this step's panic is to be lived with instead of being rolled back.
+    /// Whether this step's panic is accepted and not rolled back.
     pub(super) fn accepts(&self) -> bool {
         let is_finite = self.verdict.alarm().is_some_and(|alarm| alarm.loss.is_finite());
         self.demands_rollback() && is_finite && self.would_repeat_itself()
@@ -129,9 +129,9 @@ impl Governor {
         moment
     }
 
-    /// Looks at a command before it changes anything. The name of what speaks against it; `None`: go ahead.
+    /// Checks a command before it changes anything. Returns the name of the objection, or `None` if there is none.
     ///
-    /// `val` is the step's; `slots` are in policy order, `None` is an empty one; `max_seeds` limits live and committed
+    /// `val` is the step's. `slots` are in policy order, and `None` is an empty one. `max_seeds` limits live and committed
     /// seeds, 0 = unlimited.
     pub fn veto(
         &self,
@@ -144,7 +144,7 @@ impl Governor {
     }
 }
 
-/// The rollback of this step, for the learner that gives credit for it; `None` in every other step.
+/// The rollback of this step, for the learner that gives credit for it. `None` in every other step.
 ///
 /// Written by [`Work::GovernorRollback`](crate::schedule::Work::GovernorRollback). A learner reads it between that and [`Work::ReportRollbacks`](crate::schedule::Work::ReportRollbacks), edits its
 /// buffer, clears the env's recurrent state and notes in [`Rollback::is_charged`] what it did.
@@ -158,9 +158,9 @@ pub struct Rollback {
     pub alarm: Alarm,
     /// Whether the controller is charged for it: growth can have led here.
     pub blamed: bool,
-    /// Negative, neither clamped nor scaled; 0 where the controller is not blamed.
+    /// Penalty: negative, neither clamped nor scaled. 0 if the controller isn't blamed.
     pub raw_penalty: f64,
-    /// Step whose state was restored; 0 is the fresh host.
+    /// Step of the restored state. 0 is the fresh host.
     pub snapshot_step: u32,
     /// Steps between the restored state and the panic.
     pub steps_lost: u32,

@@ -32,7 +32,7 @@ impl Default for Snapshots {
 /// Everything of an env's network that a rollback restores, as it is now.
 #[derive(Default)]
 pub struct CapturedNetwork {
-    /// Handles that share storage with the network; all of them are f32.
+    /// Handles that share storage with the network. All of them are f32.
     tensors: Vec<Tensor>,
     table: Vec<Entry>,
     elements: i64,
@@ -75,7 +75,7 @@ impl CapturedNetwork {
     }
 }
 
-/// Where a tensor lies in a flat buffer, in the memory layout that it has in the network.
+/// The place of a tensor in a flat buffer, in the memory layout that it has in the network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     name: String,
@@ -111,15 +111,15 @@ struct Snapshot {
 pub struct SnapshotStore {
     known_good: Option<Snapshot>,
     other: Option<Snapshot>,
-    /// f64 scalar: values of the last capture that aren't finite numbers.
+    /// f64 scalar: number of values of the last capture that aren't finite.
     nonfinite: Option<Tensor>,
-    /// The count has not been read yet.
+    /// Whether the count is still to be read.
     is_count_due: bool,
 }
 
 impl SnapshotStore {
     /// Captures `live` into the other buffer. Call inside the env's stream guard: nothing waits, neither host nor
-    /// device; the stream's order alone puts the capture before any later rollback.
+    /// device, because the stream's order alone puts the capture before any later rollback.
     ///
     /// # Errors
     /// libtorch's, e.g. when there is not enough memory for a grown network.
@@ -169,7 +169,7 @@ impl SnapshotStore {
     /// then. Call inside the env's stream guard.
     ///
     /// # Errors
-    /// [`GovernorError`] if there is none or the network is another one by now; nothing has been written then.
+    /// [`GovernorError`] if there is none or the network has changed since. Nothing has been written then.
     pub fn restore(&self, host: &dyn Host, slots: &mut SeedSlots) -> Result<(), Failure> {
         let snapshot = self.known_good.as_ref().ok_or(GovernorError::NoSnapshot)?;
         let live = CapturedNetwork::of(host, slots);
@@ -189,14 +189,14 @@ struct KeptSnapshot {
     committed: Vec<(usize, SeedRecord)>,
 }
 
-/// In a checkpoint inside a round, behind the name of the store.
+/// Names in a checkpoint inside a round, after the name of the store.
 const KNOWN_GOOD: &str = "known_good";
 const OTHER: &str = "other";
 const NONFINITE: &str = "nonfinite";
 
 impl SnapshotStore {
-    /// Keeps the known good state in a checkpoint inside the round, and with `has_probation` the other buffer, which is no
-    /// more than storage else; under names that begin with `name`. Call inside the env's stream guard.
+    /// Saves the known good state in a checkpoint inside the round, and with `has_probation` the other buffer, which is otherwise
+    /// only storage. The names begin with `name`. Call inside the env's stream guard.
     ///
     /// # Errors
     /// A device error.
@@ -227,7 +227,7 @@ impl SnapshotStore {
     /// Restores the state that [`save`](Self::save) has kept. Call inside the env's stream guard.
     ///
     /// # Errors
-    /// Kept state that is not there or does not fit; out of memory.
+    /// Saved state that is missing or doesn't fit, or too little memory.
     pub fn restore_kept(&mut self, name: &str, round: &UnfinishedRound, device: Device) -> Result<(), Failure> {
         for (which, snapshot) in [(KNOWN_GOOD, &mut self.known_good), (OTHER, &mut self.other)] {
             let name = format!("{name}.{which}");

@@ -40,7 +40,7 @@ pub struct GovernedEnv {
     pub(super) scaler: &'static mut EnvLossScaler,
 }
 
-/// Resources of the governor's systems besides an env.
+/// Resources of the governor's systems in addition to an env.
 #[derive(SystemParam)]
 pub struct GovernorContext<'w> {
     pub clock: Res<'w, RunClock>,
@@ -125,7 +125,7 @@ pub fn governor_check(mut envs: Query<GovernedEnv>, mut context: GovernorContext
     Ok(())
 }
 
-/// A capture with values that aren't numbers is dropped, or fails the run if it is the only one known good.
+/// Drops a capture with values that aren't finite, or fails the run if it is the only one known good.
 fn check_capture(env: &mut GovernedEnvItem, nonfinite: u64) -> Result<(), Failure> {
     if nonfinite == 0 {
         return Ok(());
@@ -149,7 +149,7 @@ fn alarm_event(alarm: &Alarm, verdict: AlarmVerdict) -> GovernorAlarm {
     }
 }
 
-/// Promotes and captures as the rule orders; host work waits for nothing.
+/// Promotes and captures as the rule orders. Host work waits for nothing.
 pub fn governor_snapshot(mut envs: Query<GovernedEnv>, clock: Res<RunClock>) -> Result<(), Failure> {
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {
         if !env.status.participates() || !env.governor.may_capture() {
@@ -168,7 +168,7 @@ pub fn governor_snapshot(mut envs: Query<GovernedEnv>, clock: Res<RunClock>) -> 
 }
 
 /// Captures every env that committed a seed in this step: after its tick and before the next batch, so that no
-/// rollback can ever set an older host beside a newer seed.
+/// rollback can ever combine an older host with a newer seed.
 pub fn commit_snapshot(mut envs: Query<GovernedEnv>, clock: Res<RunClock>) -> Result<(), Failure> {
     let step = clock.step();
     for mut env in envs.iter_mut().sort_unstable::<&EnvId>() {

@@ -50,7 +50,7 @@ fn an_anomaly_drops_what_has_not_proven_itself() {
     let mut rule = SnapshotRule::default();
     play(&mut rule, &LOSSES[..13]);
 
-    // Step 14 is suspect; step 16 panics.
+    // Step 14 is suspect, and step 16 panics.
     assert!(rule.discard());
 
     assert_eq!(rule.probation, None);

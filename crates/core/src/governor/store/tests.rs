@@ -42,7 +42,7 @@ fn count(store: &mut SnapshotStore) -> Option<f64> {
     store.take_count().map(|count| f64::try_from(count).unwrap())
 }
 
-/// Of channels-last weights and running statistics as well, into its old place.
+/// Includes channels-last weights and running statistics, which must return to their old place.
 #[test]
 fn a_restore_puts_back_every_value_of_the_capture_that_was_promoted_last() {
     let (host, mut store) = (host(4), SnapshotStore::default());
