@@ -37,7 +37,7 @@ pub trait HostDesign: Send + Sync {
         None
     }
 
-    /// Initial values of its parameters and buffers, by name; those that are not here are drawn.
+    /// Initial values of its parameters and buffers, by name. The others are drawn.
     fn weights(&self) -> Option<&BTreeMap<String, PlainTensor>> {
         None
     }

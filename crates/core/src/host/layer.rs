@@ -9,12 +9,12 @@ use super::HostError;
 use crate::graph::LayerGraph;
 use crate::nn::{Mode, ParamSet, max_pool_2x2};
 
-/// The shape of features, but for the number of samples.
+/// The shape of features, without the number of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
     /// Channels.
     pub channels: i64,
-    /// Height and width; of a text its tokens.
+    /// Height and width, or the tokens of a text.
     pub side: i64,
 }
 
@@ -36,12 +36,12 @@ pub trait LayerDesign: Send + Sync {
     /// Multiply-accumulates per sample.
     fn macs(&self, input: Features) -> u64;
 
-    /// Height and width of the smallest features that a batch norm of the layer normalises; `None` without batch norm.
+    /// Height and width of the smallest features that a batch norm of the layer normalises. `None` without batch norm.
     fn batch_norm_side(&self, _input: Features) -> Option<i64> {
         None
     }
 
-    /// The layer in the words in which networks are exported; by default there are none for it.
+    /// The layer in the words in which networks are exported. By default there are none for it.
     fn graph(&self, _input: Features) -> LayerGraph {
         LayerGraph::Custom
     }
@@ -65,7 +65,7 @@ pub trait Layer: Send {
     /// [`HostError::Torch`] where shapes do not fit.
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor, HostError>;
 
-    /// The layer and the 2×2 max pool behind it, for layers that compute both in one pass.
+    /// Runs the layer and the 2×2 max pool after it, for layers that compute both in one pass.
     ///
     /// # Errors
     /// As [`Self::forward`].
@@ -82,7 +82,7 @@ pub trait Layer: Send {
         self.forward(x, Mode::Eval)
     }
 
-    /// [`Self::evaluate`] and the 2×2 max pool behind it.
+    /// Runs [`Self::evaluate`] and the 2×2 max pool after it.
     ///
     /// # Errors
     /// As [`Self::forward`].

@@ -25,7 +25,7 @@ pub(super) struct BuiltHost {
 }
 
 impl BuiltHost {
-    /// Runs `ops` on `x`; `layer` runs a layer and, where its argument says so, the pool behind it.
+    /// Runs `ops` on `x`. `layer` runs a layer and, if its argument says so, the pool after it.
     fn run_with(
         &self,
         ops: Range<usize>,

@@ -95,18 +95,18 @@ pub trait Host: Send {
     /// At least 2.
     fn num_ops(&self) -> usize;
 
-    /// Sorted by `order`; no two share a boundary.
+    /// Sorted by `order`. No two share a boundary.
     fn injection_specs(&self) -> &[InjectionSpec];
 
     /// One entry an op.
     fn op_costs(&self) -> &[OpCost];
 
-    /// Features behind `ops` for features `x` in front of them: images `[batch, channels, height, width]`, texts
-    /// `[batch, tokens, channels]`, f32 or the kind of autocast, on the env's device. In front of the first op stand the samples
-    /// themselves, behind the last the logits.
+    /// Computes the features after `ops` from features `x` before them: images `[batch, channels, height, width]`, texts
+    /// `[batch, tokens, channels]`, f32 or the kind of autocast, on the env's device. Before the first op these are the samples
+    /// themselves, after the last the logits.
     fn run(&self, ops: Range<usize>, x: &Tensor, mode: Mode) -> Result<Tensor, HostError>;
 
-    /// Every tensor of the host; their storage stays the same for the host's whole life.
+    /// Every tensor of the host. Their storage stays the same for the host's whole life.
     fn params(&self) -> &ParamSet;
 
     /// Draws new weights and resets the buffers, all in place.

@@ -53,7 +53,7 @@ struct PlannedOp {
     frozen: Freeze,
 }
 
-/// What training leaves as it is.
+/// The parts that training leaves unchanged.
 #[derive(Clone, Default)]
 struct Freeze {
     /// All weights of the layer.
@@ -123,7 +123,7 @@ impl HostPlan {
         });
     }
 
-    /// A seed may grow here, behind the ops so far, in the slot `r{row}c{col}`.
+    /// Lets a seed grow here, after the ops so far, in the slot `r{row}c{col}`.
     #[must_use]
     pub fn slot(mut self, row: u16, col: u16) -> Self {
         let channels = self.features().channels;
@@ -163,7 +163,7 @@ impl HostPlan {
         self.input
     }
 
-    /// The features behind the ops so far.
+    /// The features after the ops so far.
     pub fn features(&self) -> Features {
         self.ops.last().map_or(self.input, |op| op.output)
     }
@@ -206,7 +206,7 @@ impl HostPlan {
         }
     }
 
-    /// Where the host can grow, sorted by `order`.
+    /// The places where the host can grow, sorted by `order`.
     pub fn injection_specs(&self) -> Vec<InjectionSpec> {
         let mut slots = self.slots.clone();
         slots.sort_unstable();

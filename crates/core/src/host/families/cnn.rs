@@ -5,7 +5,7 @@ use crate::host::{Conv, HostDesign, HostPlan};
 use crate::scenario::{CnnSpec, HostChoice, HostProblem};
 
 impl HostDesign for CnnSpec {
-    /// `block0, pool, block1, pool, …, head`. Slots of row 0 are behind the blocks, those of row 1 behind the pools.
+    /// `block0, pool, block1, pool, …, head`. Slots of row 0 are after the blocks, those of row 1 after the pools.
     fn plan(&self, classes: i64) -> HostPlan {
         /// Widest kernel.
         const WIDEST_KERNEL: i64 = 31;

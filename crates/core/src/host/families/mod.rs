@@ -48,7 +48,7 @@ pub fn reading(mut host: HostChoice, channels: i64, side: i64) -> HostChoice {
     host
 }
 
-/// The next wider host of the same family; `None` if there is none.
+/// The next wider host of the same family. `None` if there is none.
 pub fn widened(mut host: HostChoice) -> Option<HostChoice> {
     let (width, step) = match &mut host {
         HostChoice::Cnn(cnn) => (&mut cnn.base_channels, 1),
@@ -73,7 +73,7 @@ fn stage_problems(blocks: &[usize]) -> Vec<HostProblem> {
     }]
 }
 
-/// The fault where `pools` halve an image of `side` pixels; `culprit` is the field that says how many.
+/// The fault where `pools` halve an image of `side` pixels. `culprit` is the field with their number.
 fn pool_problem(side: i64, pools: usize, culprit: &'static str) -> Option<HostProblem> {
     let pools = u32::try_from(pools).unwrap_or(u32::MAX);
     if side.checked_shr(pools).unwrap_or(0) > 0 {

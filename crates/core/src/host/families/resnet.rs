@@ -10,7 +10,7 @@ use crate::scenario::{HostChoice, HostProblem, ResnetSpec, Stem};
 
 impl HostDesign for ResnetSpec {
     /// `stem, (stem_pool,) stage0.block0, …, head`; with pre-activation a norm and ReLU before the head. A slot `r{stage}c{block}`
-    /// is behind every block.
+    /// is after every block.
     fn plan(&self, classes: i64) -> HostPlan {
         let (kernel, stride) = match self.stem {
             Stem::Small => (3, 1),

@@ -284,7 +284,7 @@ fn stages_and_pools_that_cannot_be_are_named() {
     }
 }
 
-/// A scenario's single values are checked elsewhere; here any must do.
+/// A scenario's single values are checked elsewhere. Here any must work.
 #[test]
 fn absurd_values_still_have_an_outline() {
     let hosts = HostRegistry::default();

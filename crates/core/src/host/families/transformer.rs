@@ -7,11 +7,11 @@ use crate::scenario::{HostChoice, HostProblem, Positions, TransformerSpec};
 
 /// Most tokens of a text and of a vocabulary.
 const LARGEST: i64 = 1 << 16;
-/// Groups of layers with a slot behind each: a place to grow in the first, the middle and the last third.
+/// Number of groups of layers, each with a slot after it: a place to grow in the first, the middle and the last third.
 const SEGMENTS: usize = 3;
 
 impl HostDesign for TransformerSpec {
-    /// `embed, layer0, layer1, …, head`. A slot `r0c{segment}` is behind every segment.
+    /// `embed, layer0, layer1, …, head`. A slot `r0c{segment}` is after every segment.
     fn plan(&self, classes: i64) -> HostPlan {
         const EMBEDDING: &str = "embed";
         let vocab = classes.clamp(1, LARGEST);

@@ -1,4 +1,4 @@
-//! VGG hosts for small images: stages of 3×3 convolutions with a max pool behind each, and a linear head in place of the
+//! VGG hosts for small images: stages of 3×3 convolutions with a max pool after each, and a linear head in place of the
 //! three layers for large images (Simonyan & Zisserman 2015, arXiv:1409.1556; norms as Ioffe & Szegedy 2015,
 //! arXiv:1502.03167).
 
@@ -10,8 +10,8 @@ use crate::scenario::{HostChoice, HostProblem, VggSpec};
 const DOUBLINGS: usize = 3;
 
 impl HostDesign for VggSpec {
-    /// `stage0.conv0, …, pool, stage1.conv0, …, pool, …, head`. A slot `r{stage}c{n}` is behind the n-th convolution of
-    /// a stage, and one more behind its pool.
+    /// `stage0.conv0, …, pool, stage1.conv0, …, pool, …, head`. A slot `r{stage}c{n}` is after the n-th convolution of
+    /// a stage, and one more after its pool.
     fn plan(&self, classes: i64) -> HostPlan {
         let mut plan = begin(self.in_channels, self.input_hw);
         for (stage, (row, &convolutions)) in (0_u16..).zip(&self.blocks).enumerate().take(MOST_STAGES) {

@@ -1,5 +1,5 @@
-//! A convolution with norm and ReLU, what pre-activation networks need beside it, and the piece that blocks are made of: a
-//! convolution with the norm behind it.
+//! A convolution with norm and ReLU, the parts that pre-activation networks also need, and the piece that blocks are made of: a
+//! convolution with a norm after it.
 
 use tch::{Device, TchError, Tensor};
 
@@ -13,7 +13,7 @@ use crate::torch::{NoGrad, TorchError, channels_last};
 
 /// A convolution with "same" padding, a norm and ReLU: `[B, C, H, W]` to `[B, outputs, ⌈H/stride⌉, ⌈W/stride⌉]`.
 ///
-/// Computed in one pass, with the pool behind it, on the engine's own kernels where they serve it; batch norm is folded
+/// Computed in one pass, with the pool after it, on the engine's own kernels if they support it. Batch norm is folded
 /// into the convolution for validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv {
@@ -198,7 +198,7 @@ impl Layer for NormReluLayer {
 /// Weight of a batch's statistics in the running ones.
 const BATCH_NORM_MOMENTUM: f64 = 0.1;
 
-/// A convolution with the norm behind it, as designed.
+/// A convolution with a norm after it, as designed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnitDesign {
     pub outputs: i64,
@@ -242,7 +242,7 @@ impl UnitDesign {
     }
 }
 
-/// A side behind a convolution with "same" padding.
+/// The length of a side after a convolution with "same" padding.
 const fn strided(side: i64, stride: i64) -> i64 {
     (side + stride - 1) / stride
 }
@@ -319,7 +319,7 @@ fn by_batch(norm: &BatchNorm, x: &Tensor, mode: Mode) -> Result<Tensor, TchError
     )
 }
 
-/// How a layer is run.
+/// The way in which a layer is run.
 #[derive(Clone, Copy)]
 pub(super) enum Run {
     Plain(Mode),
@@ -336,7 +336,7 @@ impl Run {
     }
 }
 
-/// A convolution with the norm behind it; handles of its tensors.
+/// A convolution with a norm after it, as handles of its tensors.
 #[derive(Debug)]
 pub(super) struct ConvUnit {
     conv: Conv2d,

@@ -18,7 +18,7 @@ pub(super) enum Folded {
 }
 
 impl Folded {
-    /// Room for a convolution with the norm behind it.
+    /// Allocates room for a convolution with a norm after it.
     pub(super) fn new(conv: &Conv2d, norm: &BatchNorm) -> Result<Self, TchError> {
         let weight = &conv.weight;
         let room = weight.f_new_empty_strided(weight.size(), weight.stride(), (Kind::Float, weight.device()))?;

@@ -19,7 +19,7 @@ pub use pool::MaxPool;
 pub use residual::ResidualBlock;
 pub use text::{Embedding, TextBlock, TextHead};
 
-/// The layer that `graph` describes; `None` of what is none of the engine's own, of a pool and of a seed.
+/// The layer that `graph` describes. `None` for a custom layer, a pool and a seed.
 pub fn layer_of(graph: &LayerGraph) -> Option<Arc<dyn LayerDesign>> {
     Some(match *graph {
         LayerGraph::Conv {

@@ -1,4 +1,4 @@
-//! Residual blocks of two 3×3 convolutions: one op of a host's line, since features between the two have no way around.
+//! Residual blocks of two 3×3 convolutions. Each is one op of a host's line, since features between the two can't bypass it.
 //!
 //! Post-activation: He et al. 2016, "Deep residual learning for image recognition", arXiv:1512.03385. Pre-activation: He et
 //! al. 2016, "Identity mappings in deep residual networks", arXiv:1603.05027.
@@ -21,18 +21,18 @@ const KERNEL: i64 = 3;
 /// Post-activation: relu(norm(conv(relu(norm(conv(x))))) + s(x)). Pre-activation, with o = relu(norm(x)):
 /// conv(relu(norm(conv(o)))) + s, where s is x if the shape stays and the shortcut of o or x otherwise. The shortcut of a
 /// block that changes the shape is every `stride`-th pixel with zeros for new channels ([`Shortcut::Pad`], of x) or a 1×1
-/// convolution ([`Shortcut::Projection`], with a norm behind it unless pre-activated, then of o).
+/// convolution ([`Shortcut::Projection`], with a norm after it unless pre-activated, then of o).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResidualBlock {
-    /// Channels of the output; at least those of the input for [`Shortcut::Pad`].
+    /// Channels of the output, at least those of the input for [`Shortcut::Pad`].
     pub outputs: i64,
-    /// Of the first convolution, at least 1.
+    /// Stride of the first convolution, at least 1.
     pub stride: i64,
-    /// Where the shape changes.
+    /// Shortcut if the shape changes.
     pub shortcut: Shortcut,
-    /// Norm and ReLU in front of the convolutions instead of behind them.
+    /// Norm and ReLU before the convolutions and not after them.
     pub pre_activation: bool,
-    /// Of all norms.
+    /// Kind of all norms.
     pub norm: HostNorm,
 }
 
@@ -66,7 +66,7 @@ impl ResidualBlock {
         !self.keeps_shape(inputs) && self.shortcut == Shortcut::Projection
     }
 
-    /// The way around the convolutions; `name` of its tensors ends in a dot.
+    /// The way around the convolutions. `name` of its tensors ends in a dot.
     fn way_around(&self, inputs: i64, name: &str, params: &mut ParamSet) -> Result<WayAround, TchError> {
         if self.keeps_shape(inputs) {
             return Ok(WayAround::Straight);
@@ -170,7 +170,7 @@ enum WayAround {
 }
 
 impl WayAround {
-    /// `x` enters the block, `activated` its first convolution; they differ with pre-activation alone.
+    /// `x` enters the block, `activated` its first convolution. They differ only with pre-activation.
     fn forward(&self, x: &Tensor, activated: &Tensor, run: Run) -> Result<Tensor, TorchError> {
         match self {
             Self::Straight => Ok(x.shallow_clone()),
@@ -181,7 +181,7 @@ impl WayAround {
     }
 }
 
-/// Every `stride`-th pixel, with zeros for the new channels behind the old ones.
+/// Every `stride`-th pixel, with zeros for the new channels after the old ones.
 fn pad(x: &Tensor, stride: i64, new_channels: i64) -> Result<Tensor, TorchError> {
     let kept = x.f_slice(2, None, None, stride)?.f_slice(3, None, None, stride)?;
     let padded = kept.f_constant_pad_nd([0, 0, 0, 0, 0, new_channels].as_slice())?;
@@ -222,7 +222,7 @@ impl Layer for PostActivation {
     }
 }
 
-/// The entry norm has no convolution in front that it could be folded into.
+/// The entry norm has no preceding convolution that it could be folded into.
 struct PreActivation {
     entry: Norm,
     first: ConvUnit,

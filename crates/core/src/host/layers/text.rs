@@ -18,7 +18,7 @@ const DEVIATION: f64 = 0.02;
 pub struct Embedding {
     /// Channels of the features.
     pub width: i64,
-    /// How positions are encoded.
+    /// The encoding of positions.
     pub positions: Positions,
 }
 
@@ -92,9 +92,9 @@ impl Layer for EmbeddingLayer {
 /// same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextBlock {
-    /// Of the attention; a divisor of the channels.
+    /// Number of heads of the attention, a divisor of the channels.
     pub heads: i64,
-    /// How positions are encoded.
+    /// The encoding of positions.
     pub positions: Positions,
     /// Blocks of the network: what two maps of each add to the features starts the smaller the more there are.
     pub depth: usize,

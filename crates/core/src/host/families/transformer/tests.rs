@@ -9,7 +9,7 @@ use crate::scenario::{Positions, TransformerSpec};
 use crate::torch::NoGrad;
 use crate::torch::fixtures::{test_backend, test_device};
 
-/// Of the reference system: 50 257 tokens, 256 at a time.
+/// The data of the reference system: 50 257 tokens, 256 at a time.
 fn stories() -> TransformerSpec {
     TransformerSpec {
         width: 384,
