@@ -1,9 +1,9 @@
-//! Which networks a run keeps: taken out of their envs at the end of a round, as values and, of a recorded run, as files.
+//! The networks that a run keeps, taken out of their envs at the end of a round as values and, in a recorded run, as files.
 //!
-//! `run.keep` says which. `Work::KeepNetworks` comes behind everything that is measured of an episode and before its seeds
-//! go. A network is measured when it is taken out: its accuracy and what its seeds are worth are those of the weights that stay.
-//! The best network and those of the last round are there as values when the run is over; the folder `networks` of a run
-//! directory has all that are kept.
+//! `run.keep` selects them. `Work::KeepNetworks` comes after every measurement of an episode and before its seeds
+//! are removed. A network is measured when it is taken out, so its accuracy and its seeds' worth are those of the kept weights.
+//! The best network and those of the last round are available as values when the run is over. The folder `networks` of a run
+//! directory has all kept networks.
 
 mod capture;
 mod shelf;
@@ -44,17 +44,17 @@ impl Plugin for KeepPlugin {
 /// The networks of a run as values.
 #[derive(Resource, Clone, Debug, Default, PartialEq)]
 pub struct KeptNetworks {
-    /// With the highest validation accuracy of all that were kept, of equals the smallest, then the first.
+    /// The kept network with the highest validation accuracy. Of equals, the smallest, then the first.
     pub best: Option<GrownNetwork>,
-    /// Of the last round, by env.
+    /// The networks of the last round, by env.
     pub last: Vec<GrownNetwork>,
-    /// Why a network that was to be kept is not on disk; `None` if all are.
+    /// The reason why a network that should be kept isn't on disk. `None` if all are.
     pub failure: Option<String>,
-    /// Those that are not; it is tried again after every round, and at the end.
+    /// The networks that aren't on disk. The run tries again after every round, and at the end.
     unsaved: Vec<GrownNetwork>,
 }
 
-/// Takes out the networks that are to be kept; of several, the best of its round comes first.
+/// Takes out the networks to be kept, the best of the round first.
 pub(crate) fn keep_networks(
     mut envs: Query<EndedNetwork>,
     mut kept: ResMut<KeptNetworks>,

@@ -23,7 +23,7 @@ pub struct KeptFile {
     pub round: u32,
     /// Index in the run.
     pub env: u32,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
@@ -40,7 +40,7 @@ impl NetworkShelf {
         &self.0
     }
 
-    /// The networks in it, by round and env; a file of any other name isn't a network.
+    /// The networks in it, by round and env. A file of any other name isn't a network.
     ///
     /// # Errors
     /// A folder that cannot be read.
@@ -65,7 +65,7 @@ impl NetworkShelf {
         Ok(files)
     }
 
-    /// The best of all of them, as [`best_of`](Self::best_of) finds it; `None` where none can be read.
+    /// The best of all of them, as [`best_of`](Self::best_of) finds it. `None` if none can be read.
     ///
     /// # Errors
     /// A folder that cannot be read.
@@ -74,8 +74,8 @@ impl NetworkShelf {
         Ok(best.map(|(_, network)| network))
     }
 
-    /// The best of `files` by [`GrownNetwork::is_better_than`], and where it is; what cannot be read is passed over with a
-    /// warning. `None` of no files.
+    /// The best of `files` by [`GrownNetwork::is_better_than`], and its path. Files that can't be read are skipped with a
+    /// warning. `None` if there are no files.
     ///
     /// # Errors
     /// None can be read: why the first cannot.
@@ -99,8 +99,8 @@ impl NetworkShelf {
         }
     }
 
-    /// Puts a network there. Where all would be larger than `most_bytes`, older ones go first, but `best`; where that is not
-    /// enough, it is not kept, unless it is the best.
+    /// Puts a network there. If all would be larger than `most_bytes`, older ones are removed first, except `best`. If that isn't
+    /// enough, the network isn't kept, unless it is the best.
     ///
     /// # Errors
     /// The folder or a file cannot be written.
@@ -173,7 +173,7 @@ impl NetworkShelf {
         Ok(())
     }
 
-    /// Where the network of an env and a round, from 0, is or would be.
+    /// The path of the network of an env and a round, from 0, whether it exists or not.
     pub fn path_of(&self, round: u32, env: u32) -> PathBuf {
         self.0.join(format!("round{}-env{env}{ENDING}", u64::from(round) + 1))
     }

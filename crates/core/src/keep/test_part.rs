@@ -1,4 +1,4 @@
-//! Which samples of a test part a kept network gets right: for paired comparisons of networks.
+//! The samples of a test part that a kept network gets right, for paired comparisons of networks.
 
 use tch::{Kind, TchError, Tensor};
 
@@ -13,7 +13,7 @@ pub struct TestPart {
 }
 
 impl TestPart {
-    /// The test part of `data`; `None` where there is none.
+    /// The test part of `data`, or `None` if there is none.
     ///
     /// # Errors
     /// Samples that cannot be read, or are too many for the memory.
@@ -61,7 +61,7 @@ impl TestPart {
         Ok(hits.into_iter().map(|hit| hit > 0.5).collect())
     }
 
-    /// Percent of batches of `size` samples that the network takes for what they are, of `domain`; `None` where it cannot tell.
+    /// Percent of batches of `size` samples that the network recognises, of `domain`. `None` if it can't tell.
     ///
     /// # Errors
     /// A network that reads other samples.
