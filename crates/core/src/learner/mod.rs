@@ -1,8 +1,8 @@
-//! The learner: rollouts of many envs in, policy updates out.
+//! The learner, which turns rollouts of many envs into policy updates.
 //!
-//! [`algorithm`] is proximal policy optimization on tensors and configurations; start reading in its `update.rs`. `systems` feed
-//! it with complete rollouts, or with what there is in their place (`sources`). What a policy is and how far its learner has come
-//! do not change inside a round: a checkpoint there keeps the rollout alone.
+//! [`algorithm`] is proximal policy optimization on tensors and configurations. Start reading in its `update.rs`. `systems` feed
+//! it with complete rollouts, or with their replacement (`sources`). The policy and the progress of its learner
+//! don't change inside a round, so a checkpoint there keeps only the rollout.
 
 pub mod algorithm;
 mod sources;
@@ -53,7 +53,7 @@ impl Plugin for LearnerPlugin {
     }
 }
 
-/// The learner of the run's policy and the rollout that it collects; absent if the controller has nothing to learn.
+/// The learner of the run's policy and the rollout that it collects. Absent if the controller has nothing to learn.
 #[derive(Resource)]
 pub struct PolicyLearner {
     /// The algorithm that improves the policy.
@@ -64,7 +64,7 @@ pub struct PolicyLearner {
     began_with: u32,
 }
 
-/// Resources that every system of the learner needs beside the envs.
+/// Resources that every system of the learner needs in addition to the envs.
 #[derive(SystemParam)]
 pub(crate) struct LearnerContext<'w> {
     pub controller: ResMut<'w, ActiveController>,

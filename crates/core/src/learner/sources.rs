@@ -117,7 +117,7 @@ pub(crate) struct Recordings {
     held_out: Vec<Place>,
 }
 
-/// Where a segment lies, and what it has returned.
+/// The place of a segment, and its return.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     set: usize,
@@ -130,7 +130,7 @@ impl Recordings {
     /// At most `count` of the segments that are learnt from, in an order of the round's own.
     ///
     /// # Errors
-    /// A shard that is no longer what it was.
+    /// A shard that has changed.
     pub fn drawn(&self, count: usize, round: u32, experiment: &Experiment) -> Result<Vec<Segment>, RecordingsError> {
         let mut drawn = self.learnt.clone();
         let pass = [0, u64::from(round)];
@@ -147,7 +147,7 @@ impl Recordings {
         self.read(&self.held_out[..count.min(self.held_out.len())], experiment)
     }
 
-    /// Reads each shard once; the segments' rewards are those of the scenario.
+    /// Reads each shard once. The segments' rewards are those of the scenario.
     fn read(&self, places: &[Place], experiment: &Experiment) -> Result<Vec<Segment>, RecordingsError> {
         let shard = |at: &usize| (places[*at].set, places[*at].shard);
         let mut order: Vec<usize> = (0..places.len()).collect();
@@ -168,7 +168,7 @@ impl Recordings {
     }
 }
 
-/// Why recordings cannot be learnt from.
+/// The reason why recordings cannot be learnt from.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingsError {
     /// A set that cannot be read.
@@ -177,41 +177,41 @@ pub enum RecordingsError {
     /// Steps of another form than the run's policy has them.
     #[error("learner.recordings: {}: {misfit} as in this run", path.display())]
     Misfit {
-        /// Of the set.
+        /// Path of the set.
         path: PathBuf,
         /// The difference.
         misfit: Misfit,
     },
-    /// The reward was another one, and its parts do not say what the scenario's would be.
+    /// The reward was another one, and its parts don't determine the scenario's.
     #[error(
         "learner.recordings: {}: it was paid by {found}, and this run's reward does not follow from its parts; only \
          `contribution(committed())` does", path.display()
     )]
     Reward {
-        /// Of the set.
+        /// Path of the set.
         path: PathBuf,
-        /// Of the set.
+        /// Reward of the set.
         found: String,
     },
     /// Episodes that do not fit into a rollout.
     #[error("learner.recordings: {}: its episodes have up to {found} steps; set run.max_steps, {most}, to that", path.display())]
     Long {
-        /// Of the set.
+        /// Path of the set.
         path: PathBuf,
-        /// Of the set.
+        /// Steps in the set.
         found: u32,
-        /// Of the run.
+        /// Most steps of the run.
         most: u32,
     },
-    /// How likely each choice was is not recorded.
+    /// The probability of each choice isn't recorded.
     #[error(
         "learner.recordings: {}: `{controller}` has not drawn its choices, so that no ratio to it exists; imitate it with \
          learner.algorithm: clone(())", path.display()
     )]
     Behaviour {
-        /// Of the set.
+        /// Path of the set.
         path: PathBuf,
-        /// Who decided.
+        /// The controller that decided.
         controller: String,
     },
     /// Nothing would be trained.
@@ -317,7 +317,7 @@ fn rewards(
     let horizon = (manifest.max_steps, learner.gamma);
     let mut rewards = committed_of_parts(reward, &parts, horizon, is_terminal).ok_or_else(does_not_follow)?;
     if segment.finish == [SegmentFinish::RolledBack as i64] {
-        // What a rollback has charged, and what it took back, stays.
+        // The charges of a rollback, and its refunds, stay.
         let paid = segment.reward.iter().zip(&segment.flags);
         for (own, (&paid, flags)) in rewards.iter_mut().zip(paid) {
             if flags & CHARGED != 0 || paid == 0.0 {
@@ -338,7 +338,7 @@ fn keep_best(places: &mut Vec<Place>, best: f64) {
     }
 }
 
-/// Replaces the rollout's segments with these, each in its row; values and probabilities are those of the policy as it is.
+/// Replaces the rollout's segments with these, each in its row. Values and probabilities are those of the policy as it is.
 /// Gives how long bringing them to the device took.
 pub(super) fn refill<'a>(
     context: &mut LearnerContext,
@@ -388,12 +388,12 @@ fn write(
             round: segment.round[0] as u32,
             step: segment.step[step] as u32,
             indices,
-            // Of who acted; those of a rule are not known, nor asked for.
+            // Those of the acting policy. Those of a rule are unknown and not needed.
             log_probs: std::array::from_fn(|head| {
                 let log_prob = segment.log_probs[step * HEADS + head];
                 if log_prob.is_nan() { 0.0 } else { log_prob }
             }),
-            // Of the present policy, once all are written.
+            // The present policy's value, set once all are written.
             value: 0.0,
             masks,
         });
@@ -448,7 +448,7 @@ fn observation(policy: &dyn LearningPolicy, raw: &[f32], blueprints: &[i32]) -> 
     seen
 }
 
-/// The policy's value of the observation after each segment, in normalised units; 0 where nothing was.
+/// The policy's value of the observation after each segment, in normalised units. 0 if there was no observation.
 fn value_behind(
     policy: &dyn LearningPolicy,
     segments: &[&Segment],

@@ -289,7 +289,7 @@ fn look_behind(
 /// A rollout with fewer sampled steps is worth a remark.
 const FEW_DECISIONS: u64 = 256;
 
-/// The update that this round ended with; `None` if none was due.
+/// The update that this round ended with. `None` if none was due.
 #[derive(Resource, Default)]
 pub struct LastUpdate(pub Option<LearnerUpdate>);
 
@@ -373,7 +373,7 @@ pub(crate) fn update_policy(
     Ok(())
 }
 
-/// Fills the rollout with recordings; gives how unlikely the policy finds, in nats a choice, what it never learns from.
+/// Fills the rollout with recordings. Returns how unlikely the policy finds, in nats a choice, what it never learns from.
 fn fill_from(
     recordings: &Recordings,
     context: &mut LearnerContext,

@@ -22,20 +22,20 @@ use crate::torch::{TorchError, catch, copy_into};
 const MIN_SCALE: f64 = 1e-3;
 /// Clamp of scaled rewards and of penalties.
 pub(super) const CLIP: f64 = 10.0;
-/// Largest weight of the past per rollout. Of rewards all history counts alike: a unit of reward should hardly move.
+/// Largest weight of the past per rollout. For rewards all history counts alike, because a unit of reward should hardly move.
 const REWARD_MOMENTUM: f64 = 1.0;
-/// The same of returns, which grow as the policy learns.
+/// The same for returns, which grow as the policy learns.
 const RETURN_MOMENTUM: f64 = 0.5;
 
 /// Running statistics of rewards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RewardNormalizer {
-    /// Of all rewards so far.
+    /// Moments of all rewards so far.
     pub moments: RunningMoments,
 }
 
 impl RewardNormalizer {
-    /// The root mean square of the rewards, by which they are divided; 1 until enough of them are known.
+    /// The root mean square of the rewards, by which they are divided. 1 until enough of them are known.
     pub(super) fn scale(&self) -> f64 {
         let RunningMoments { mean, var, .. } = self.moments;
         if self.moments.is_ready(MIN_COUNT) {
@@ -64,7 +64,7 @@ const MIN_DEVIATION: f64 = 1e-3;
 /// Running statistics of returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValueNormalizer {
-    /// Of all returns so far.
+    /// Moments of all returns so far.
     pub moments: RunningMoments,
 }
 
@@ -96,7 +96,7 @@ impl ValueUnits {
 }
 
 impl ValueNormalizer {
-    /// The units in force; they change only at the end of a rollout.
+    /// The units in force. They change only at the end of a rollout.
     pub(super) fn units(&self) -> ValueUnits {
         if !self.moments.is_ready(MIN_COUNT) {
             return ValueUnits::RAW;
@@ -142,7 +142,7 @@ impl ValueNormalizer {
     }
 }
 
-/// How far learning has come.
+/// The progress of learning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Successful updates: what all schedules run on.
@@ -197,7 +197,7 @@ pub(super) struct StepTargets {
     pub target: f64,
 }
 
-/// Why a rollout cannot be learnt from.
+/// The reason why a rollout cannot be learnt from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
     /// No valid step.
@@ -206,7 +206,7 @@ pub(super) enum Unusable {
     NonFinite(&'static str),
 }
 
-/// What the steps of a rollout are worth, and what was measured before anything moved.
+/// The worth of a rollout's steps, and measurements from before anything moved.
 pub(super) struct Worth {
     /// By env and step.
     pub targets: Vec<Vec<StepTargets>>,
@@ -242,7 +242,7 @@ pub(super) fn appraise(
         return Ok(Err(Unusable::NonFinite("returns")));
     }
 
-    // What the other envs got in the same step takes no part in the critic's targets.
+    // The results of the other envs in the same step take no part in the critic's targets.
     let is_free = |&&(env, step): &&(usize, usize)| buffer.rows[env].steps[step].is_free();
     let free_steps: Vec<(usize, usize)> = steps.iter().filter(is_free).copied().collect();
     if config.advantage_baseline == AdvantageBaseline::LeaveOneOut {
@@ -360,7 +360,7 @@ pub(super) fn gae(
 }
 
 /// Subtracts from the advantage of every step of `free` the mean advantage of the other envs that had a choice in the same
-/// step of the same round; nothing where there is none. What the others get does not depend on the env's own choice, so
+/// step of the same round, if there is one. The results of the others don't depend on the env's own choice, so
 /// the gradient keeps its expectation (Kool et al. 2019).
 pub(super) fn subtract_mean_of_others(
     buffer: &RolloutBuffer,

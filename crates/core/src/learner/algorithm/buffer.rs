@@ -1,10 +1,10 @@
-//! The rollout buffer: what the envs did and observed between two updates.
+//! The rollout buffer: the actions and observations of the envs between two updates.
 //!
-//! One row per env; rows fill independently. A step is written in two phases, and rollbacks edit what was written. Every batch is
+//! One row per env. Rows fill independently. A step is written in two phases, and rollbacks edit what was written. Every batch is
 //! checked as a whole before anything is written: actions, masks and rewards are on the host anyway when they arrive, so the
-//! checks cost no device read. What is computed on the device - observations, slot blueprints - stays there in
-//! preallocated tensors, written with one indexed copy per field and step; what is computed on the host - actions, masks,
-//! rewards - stays on the host and is copied once, with the sequences of the update. Recurrent states are not stored: a training
+//! checks cost no device read. Device results (observations, slot blueprints) stay there in
+//! preallocated tensors, written with one indexed copy per field and step. Host results (actions, masks,
+//! rewards) stay on the host and are copied once, with the sequences of the update. Recurrent states aren't stored: a training
 //! sequence is a whole segment, which begins with none.
 //!
 //! A checkpoint inside a round keeps the rollout as far as it goes, none of it learnt from yet.
@@ -42,7 +42,7 @@ impl BufferShape {
     }
 }
 
-/// Tensors of all steps; the last cell of each belongs to no step and is what padding reads.
+/// Tensors of all steps. The last cell of each belongs to no step and is what padding reads.
 #[derive(Debug)]
 pub(super) struct Cells {
     pub observations: Tensor,
@@ -95,7 +95,7 @@ impl RolloutBuffer {
         &self.shape
     }
 
-    /// Where its tensors lie.
+    /// The device of its tensors.
     pub fn device(&self) -> Device {
         self.device
     }
@@ -211,7 +211,7 @@ impl RolloutBuffer {
     /// Writes the decisions of all envs that decided in this step.
     ///
     /// # Errors
-    /// Anything that must not enter the buffer, which is then unchanged; a device error.
+    /// Anything that must not enter the buffer, which is then unchanged, or a device error.
     pub fn begin_steps(&mut self, steps: &[DecidedStep], tensors: &StepTensors) -> Result<(), BufferError> {
         self.check_tensors(steps.len(), tensors)?;
         for (index, step) in steps.iter().enumerate() {
@@ -253,7 +253,7 @@ impl RolloutBuffer {
     /// Gives pending steps their outcomes.
     ///
     /// # Errors
-    /// An env that waits for none, or a reward that is not finite; the buffer is then unchanged.
+    /// An env that waits for none, or a reward that isn't finite. The buffer is then unchanged.
     pub fn complete_steps(&mut self, outcomes: &[StepOutcome]) -> Result<(), BufferError> {
         for outcome in outcomes {
             let env = outcome.env;
@@ -278,7 +278,7 @@ impl RolloutBuffer {
     /// Closes the open segment of each env listed.
     ///
     /// # Errors
-    /// No open segment, a pending step, or a bootstrap that is not finite; the buffer is then unchanged.
+    /// No open segment, a pending step, or a bootstrap that isn't finite. The buffer is then unchanged.
     pub fn end_segments(&mut self, ends: &[(usize, SegmentEnd)]) -> Result<(), BufferError> {
         for &(env, end) in ends {
             let row = self.row(env)?;
@@ -377,7 +377,7 @@ impl RolloutBuffer {
     /// `penalty` is raw reward, clamped already, and is never scaled. `restored` is the step of the episode whose state
     /// was restored: transitions up to it keep their rewards.
     ///
-    /// Returns how many steps before the charged one lost their own rewards; `None` if there is nothing to charge, since
+    /// Returns how many steps before the charged one lost their own rewards. `None` if there is nothing to charge, since
     /// the env had no finished step since its segment began.
     ///
     /// # Errors
@@ -441,7 +441,7 @@ fn write_padding_mask(shape: &BufferShape, row: &mut [bool]) {
 }
 
 impl RolloutBuffer {
-    /// Keeps everything that was written; between two steps. What else the buffer holds is of rollouts before.
+    /// Saves everything that was written. Call between two steps. The rest of the buffer belongs to earlier rollouts.
     ///
     /// # Errors
     /// A device error.
@@ -458,7 +458,7 @@ impl RolloutBuffer {
     /// Takes back what [`save`](Self::save) of a buffer of the same shape has kept.
     ///
     /// # Errors
-    /// A part that is missing from the round, or is another buffer's; a device error.
+    /// A part that is missing from the round, or is another buffer's, or a device error.
     pub fn restore(&mut self, round: &UnfinishedRound) -> Result<(), Failure> {
         let rows: Vec<Row> = round.get("rollout.rows")?;
         let fits = |row: &Row| row.steps.len() <= self.shape.steps;

@@ -41,10 +41,10 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// A learner that has learnt nothing, for `policy` alone; `seed` is the run's.
+    /// A learner that has learnt nothing, for `policy` alone. `seed` is the run's.
     ///
     /// # Errors
-    /// Parameters that are not listed exactly once or cannot be trained, all named; out of memory.
+    /// Parameters that are not listed exactly once or cannot be trained, all named, or too little memory.
     pub fn new(
         config: LearnerConfig,
         horizon: Horizon,
@@ -63,7 +63,7 @@ impl Learner {
         })
     }
 
-    /// Records the steps of an update as CUDA graphs, from the second minibatch on; where that can't be, they are played as usual.
+    /// Records an update's steps as CUDA graphs, from the second minibatch on. If that is impossible, they are played as usual.
     pub fn with_cuda_graphs(self, are_recorded: bool) -> Self {
         let recorded = are_recorded.then(RecordedSteps::default);
         Self { recorded, ..self }
@@ -250,7 +250,7 @@ impl Learner {
     }
 }
 
-/// Fewest steps with a choice from which the policy is trained; the critic always is.
+/// Fewest steps with a choice from which the policy is trained. The critic always is.
 const LEAST_ACTOR_STEPS: u64 = 8;
 
 /// A rollout that is ready to be learnt from.
@@ -272,7 +272,7 @@ pub(super) fn finalize(
     // 1. Every segment has its end.
     buffer.check_finished()?;
 
-    // 2. to 7. What its steps are worth.
+    // 2. to 7. The worth of its steps.
     let Worth { targets, mut data } = match appraise(buffer, state, head, config)? {
         Ok(worth) => worth,
         Err(unusable) => return Ok(Err(unusable)),
@@ -293,7 +293,7 @@ pub(super) fn finalize(
     }))
 }
 
-/// How far the steps that the actor learns from are from the policy before the update.
+/// The distance of the steps that the actor learns from to the policy before the update.
 fn off_policy(buffer: &RolloutBuffer) -> OffPolicy {
     let free = buffer.valid_records().filter(|record| record.is_free());
     let ratios = free.map(|record| record.log_ratio().exp());

@@ -38,7 +38,7 @@ fn sum_by_head(values: &Tensor, mask: &Tensor) -> Tensor {
     selected(values, mask).sum_dim_intlist([0i64, 1].as_slice(), false, Kind::Float)
 }
 
-/// Mean by head; 0 where the mask is empty.
+/// Mean by head, or 0 if the mask is empty.
 pub(super) fn mean_by_head(values: &Tensor, mask: &Tensor) -> Tensor {
     sum_by_head(values, mask) / count_by_head(mask).clamp_min(1.0)
 }
@@ -198,7 +198,7 @@ const CRITIC_UPDATES: u64 = 2;
 /// Factor of the policy's probability floors after the last update: it tries less once it knows more.
 const LAST_FLOOR: f64 = 0.2;
 
-/// How long the run learns.
+/// The length of the run's learning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
     /// All updates of the run.
@@ -228,7 +228,7 @@ pub struct LearnerSchedules {
     pub probability_floor: f64,
     /// Weight of the divergence from a teacher, where there is one.
     pub teacher_coef: f64,
-    /// Where there is a teacher, the critic alone learns.
+    /// Whether only the critic learns, if there is a teacher.
     pub is_critic_alone: bool,
 }
 

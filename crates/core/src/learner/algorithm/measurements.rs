@@ -188,7 +188,7 @@ pub(super) struct UpdateMeasurements {
     pub readings: Vec<Reading>,
     /// Squared norm of the parameters.
     parameter_squares: f64,
-    /// Of its minibatches.
+    /// Fallbacks of its minibatches.
     pub fallbacks: Fallbacks,
 }
 
@@ -230,7 +230,7 @@ pub(super) fn judge(update: &mut LearnerUpdate, measured: &UpdateMeasurements) {
     let readings = || measured.readings.iter();
     let stop = readings().find(|reading| reading.is_set(Scalar::KlStop));
     let has_mismatch = readings().any(|reading| reading.is_set(Scalar::Mismatch));
-    // What follows a stop or a mismatch would not have stepped anyway.
+    // Minibatches after a stop or a mismatch would not have stepped anyway.
     let open = readings().filter(|reading| !reading.is_set(Scalar::KlStop) && !reading.is_set(Scalar::Mismatch));
     update.steps_taken = readings().filter(|reading| !reading.is_set(Scalar::Suppressed)).count() as u32;
     update.early_stop_epoch = stop.map(|reading| reading.epoch);

@@ -1,4 +1,4 @@
-//! How a policy improves: rollouts of many envs in, parameter updates out. Tensors and configurations; nothing in here knows
+//! The improvement of a policy, from rollouts of many envs to parameter updates. Tensors and configurations: nothing here knows
 //! the ECS, an env, or why an episode ended.
 //!
 //! The way of the data: [`RolloutBuffer`] (`buffer`, of `steps`) → `advantages` → `sequences` → `update` (`loss`, `optimizer`) →

@@ -14,7 +14,7 @@ pub(super) const SCALER: &str = "loss_scaler.";
 
 /// Decay of AdamW's two moments.
 const BETAS: (f64, f64) = (0.9, 0.999);
-/// Added to the root of the second moment; larger than AdamW's usual 1e-8, which blows rare gradients up.
+/// Added to the root of the second moment. Larger than AdamW's usual 1e-8, which blows rare gradients up.
 const EPSILON: f64 = 1e-5;
 
 /// The parameters of one part of the policy.
@@ -28,7 +28,7 @@ struct PartOptimizer {
 /// The gradients of a step before they were clipped.
 #[derive(Debug)]
 pub(super) struct Gradients {
-    /// f64 scalar, of all; overwritten by the next step.
+    /// f64 scalar, of all. Overwritten by the next step.
     pub norm: Tensor,
     /// f32 scalar, 1 where any is not finite.
     pub bad: Tensor,
@@ -38,12 +38,12 @@ pub(super) struct Gradients {
 #[derive(Debug)]
 pub(super) struct PolicyOptimizer {
     groups: Vec<PartOptimizer>,
-    /// Where gradients are computed, by kernels as own as the steps.
+    /// The backend on which gradients are computed, with own kernels if the steps have them.
     pub backend: Backend,
     /// All parameters, which are clipped together.
     params: Vec<Tensor>,
     norm: GroupNorm,
-    /// Scales the loss; `None` where the policy is not evaluated in float16.
+    /// Scales the loss. `None` if the policy is not evaluated in float16.
     scaler: Option<LossScaler>,
     /// Copies of parameters and moments at the start of the newest update.
     last_good: Vec<Tensor>,
@@ -119,8 +119,8 @@ impl PolicyOptimizer {
         })
     }
 
-    /// Where `found_inf` (f32 scalar) is 1, neither parameters nor moments nor step counts change; nor do, in any case, those of other
-    /// parts than the critic where that learns alone.
+    /// Steps. If `found_inf` (f32 scalar) is 1, neither parameters nor moments nor step counts change. Those of parts other
+    /// than the critic never change if it learns alone.
     pub fn step(&mut self, found_inf: &Tensor, is_critic_alone: bool) -> Result<(), TorchError> {
         let is_stepping = |group: &&mut PartOptimizer| !is_critic_alone || group.part == ParamGroup::Critic;
         let groups = self.groups.iter_mut().filter(is_stepping);

@@ -28,13 +28,13 @@ pub(super) fn longest(segments: &[RowSegment]) -> usize {
     segments.iter().map(RowSegment::len).max().unwrap_or(0)
 }
 
-/// `parts` ranges over `0..count` whose sizes differ by at most 1; fewer if there are not enough.
+/// `parts` ranges over `0..count` whose sizes differ by at most 1. Fewer if there aren't enough.
 pub(super) fn split(count: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = parts.clamp(1, count.max(1));
     (0..parts).map(move |part| part * count / parts..(part + 1) * count / parts)
 }
 
-/// Sequences `[B, T]` with all that the losses read. Masks are bool; steps that they exclude hold finite placeholders.
+/// Sequences `[B, T]` with all that the losses read. Masks are bool. Steps that they exclude hold finite placeholders.
 #[derive(Debug)]
 pub(super) struct SequenceBatch {
     pub observations: Tensor,
@@ -44,11 +44,11 @@ pub(super) struct SequenceBatch {
     pub valid: Tensor,
     /// Steps of each sequence, on the host.
     pub lengths: Vec<i64>,
-    /// Of the policy before the update: `[B, T, 8]`.
+    /// Log-probabilities of the policy before the update: `[B, T, 8]`.
     pub old_log_probs: Tensor,
-    /// Of the policy that acted, where the surrogate is held to another one than that before the update: `[B, T, 8]`.
+    /// Those of the policy that acted, if the surrogate is held to another one than that before the update: `[B, T, 8]`.
     pub behaviour: Option<Tensor>,
-    /// Of a policy that this one is held to: `[B, T, 8]`.
+    /// Those of a policy that this one is held to: `[B, T, 8]`.
     pub teacher: Option<Tensor>,
     /// `[B, T]`: the actor learns from the step.
     pub actor: Tensor,
@@ -64,7 +64,7 @@ pub(super) struct SequenceBatch {
     pub value_weights: Tensor,
 }
 
-/// Where each step of a batch is found, row by row: env and step in its row, or `None` for padding.
+/// The places of a batch's steps, row by row: env and step in its row, or `None` for padding.
 struct Places {
     places: Vec<Option<(usize, usize)>>,
     rows: i64,
@@ -118,7 +118,7 @@ impl Places {
     }
 }
 
-/// How much the critic learns from a step, or from padding.
+/// The weight of a step, or of padding, in the critic's learning.
 fn value_weight(record: Option<&StepRecord>, config: &LearnerConfig) -> f32 {
     match record {
         None => 0.0,
@@ -214,7 +214,7 @@ impl SequenceBatch {
         self.valid.device()
     }
 
-    /// The sequences `order[part]`; `on_device` holds all of `order`. Panics on a device error.
+    /// The sequences `order[part]`. `on_device` holds all of `order`. Panics on a device error.
     pub fn select(&self, order: &[i64], on_device: &Tensor, part: Range<usize>) -> Self {
         let index = on_device.narrow(0, part.start as i64, part.len() as i64);
         let lengths = order[part].iter().map(|&sequence| self.lengths[sequence as usize]);
@@ -288,7 +288,7 @@ impl SequenceBatch {
 const STALE: f64 = 2.0;
 
 impl RolloutBuffer {
-    /// Mean over the steps with a choice of how unlikely the policy finds it, in nats; `None` if there are none.
+    /// Mean over the steps with a choice of how unlikely the policy finds it, in nats. `None` if there are none.
     pub fn negative_log_likelihood(&self) -> Option<f64> {
         let free = self.valid_records().filter(|record| record.is_free());
         let choices = free.map(|record| {
@@ -311,9 +311,9 @@ impl RolloutBuffer {
         }
     }
 
-    /// Puts the policy's log-probabilities of the stored choices, and its raw values, in the place of those that were stored.
+    /// Replaces the stored log-probabilities of the stored choices, and the raw values, by those of the policy.
     /// `behind` gives the value after each segment, `[segments]`, f32, in the units of `units`, from the state in which it
-    /// leaves the policy; truncated segments are credited with it.
+    /// leaves the policy. Truncated segments are credited with it.
     ///
     /// # Errors
     /// A stored choice that its mask forbids, a device error.

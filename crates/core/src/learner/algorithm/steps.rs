@@ -15,13 +15,13 @@ use crate::torch::TorchError;
 pub struct DecidedStep<'a> {
     /// Its row.
     pub env: usize,
-    /// Of the run: one episode of each env.
+    /// The run's round: one episode of each env.
     pub round: u32,
-    /// Of the episode, from 1.
+    /// The episode's step, from 1.
     pub step: u32,
     /// Chosen members, by head.
     pub indices: HeadIndices,
-    /// Under the behaviour policy, by head; 0 where the head is irrelevant.
+    /// Under the behaviour policy, by head. 0 if the head is irrelevant.
     pub log_probs: [f32; HEADS],
     /// Raw: in units of scaled reward.
     pub value: f32,
@@ -29,12 +29,12 @@ pub struct DecidedStep<'a> {
     pub masks: &'a MaskSet,
 }
 
-/// The policy's input when it decided; row `i` belongs to the `i`-th step of the same call.
+/// The policy's input when it decided. Row `i` belongs to the `i`-th step of the same call.
 #[derive(Debug)]
 pub struct StepTensors<'a> {
-    /// `[n, D]`, f32, on the buffer's device; normalised.
+    /// `[n, D]`, f32, on the buffer's device, normalised.
     pub observations: &'a Tensor,
-    /// `[n, D]`, f32, on the buffer's device; as measured.
+    /// `[n, D]`, f32, on the buffer's device, as measured.
     pub raw_observations: &'a Tensor,
     /// Blueprint of each slot, -1 where it is empty: `[n, S]`, i64, on the buffer's device.
     pub blueprints: &'a Tensor,
@@ -55,13 +55,13 @@ pub struct StepOutcome {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StepRecord {
     pub round: u32,
-    /// Of the episode.
+    /// The episode's step.
     pub step: u32,
     pub indices: HeadIndices,
     pub effective_op: LifecycleOp,
-    /// Of the policy before the update.
+    /// Log-probabilities under the policy before the update.
     pub log_probs: [f32; HEADS],
-    /// Of the policy that acted: another one where steps are learnt from again, or are recorded.
+    /// Those under the policy that acted, which differs if steps are learnt from again, or are recorded.
     #[serde(skip)]
     pub behaviour: [f32; HEADS],
     /// Raw.
@@ -109,8 +109,8 @@ impl StepRecord {
         relevant(self.effective_op, head)
     }
 
-    /// How much likelier the policy before the update is to do so than the one that acted was, in nats, within ±30; 0 where there was
-    /// no choice.
+    /// Log-ratio of the step's probability under the policy before the update to that under the acting one, in nats,
+    /// within ±30. 0 if there was no choice.
     pub fn log_ratio(&self) -> f64 {
         let difference = |head: Head| match self.is_free() && self.is_causal(head) {
             true => f64::from(self.log_probs[head as usize]) - f64::from(self.behaviour[head as usize]),
@@ -209,7 +209,7 @@ impl Row {
         Ok(())
     }
 
-    /// Takes back a step whose action never ran; the segment it opened goes with it.
+    /// Takes back a step whose action never ran, and the segment that it opened.
     pub fn discard_pending(&mut self) {
         if !std::mem::take(&mut self.is_pending) {
             return;
@@ -230,16 +230,16 @@ impl Row {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum BufferError {
-    /// A row has no room for another step: learn from it and clear it, or make it with more steps.
+    /// A row is full. Learn from it and clear it, or make it with more steps.
     #[error("env {env}: its row of {capacity} steps is full")]
     RowFull { env: usize, capacity: usize },
-    /// The last step has no outcome yet: complete it before the next begins and before the buffer is used.
+    /// The last step has no outcome yet. Complete it before the next begins and before the buffer is used.
     #[error("env {env}, step {step}: the last step has no outcome yet")]
     PendingStep { env: usize, step: usize },
-    /// No step waits for an outcome: begin a step before it is completed.
+    /// No step waits for an outcome. Begin a step before it is completed.
     #[error("env {env}: an outcome was reported, but no step waits for one")]
     NoPendingStep { env: usize },
-    /// The buffer has no such row.
+    /// The buffer doesn't have that row.
     #[error("env {env} is unknown; the buffer has {envs} rows")]
     UnknownEnv { env: usize, envs: usize },
     /// A number is NaN or infinite.
@@ -249,7 +249,7 @@ pub enum BufferError {
         step: usize,
         field: &'static str,
     },
-    /// There is no open segment to close.
+    /// No open segment can be closed.
     #[error("env {env}: no segment is open")]
     SegmentClosed { env: usize },
     /// A head has nothing to choose from.
@@ -283,7 +283,7 @@ pub(super) fn require_finite(is_finite: bool, env: usize, step: usize, field: &'
     }
 }
 
-/// Why a learner cannot continue. What spoils only one update is reported by that update instead.
+/// The reason why a learner can't continue. An update reports faults that affect only itself.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LearnerError {
     /// A mistake in the use of the buffer.
@@ -295,7 +295,7 @@ pub enum LearnerError {
     /// Every problem of the parameters: each must be listed once and require a gradient.
     #[error("the policy cannot be trained: {}", .0.join("; "))]
     Parameters(Vec<String>),
-    /// Every difference from what was saved, by name; nothing has changed.
+    /// Every difference from what was saved, by name. Nothing has changed.
     #[error("the saved learner does not fit this run: {}", .0.join("; "))]
     Incompatible(Vec<String>),
     /// A device error.

@@ -1,5 +1,5 @@
 //! Proximal policy optimization over one rollout (Schulman et al. 2017), for a recurrent policy whose action has several
-//! heads. Read `run`, `step` and `objective` in this order: they are the algorithm. What is measured is gathered after each
+//! heads. Read `run`, `step` and `objective` in this order: they are the algorithm. Measurements are gathered after each
 //! step by [`MinibatchStep::measure`].
 //!
 //! Nothing in the loop waits for the device: the divergence stop, the consistency check and the finiteness gates are flags
@@ -211,7 +211,7 @@ impl Update<'_> {
         let floor_penalty = entropy_floor_penalty(&evaluation.entropy_available, available, floors, floor_coefs);
         let floor_penalty = floor_penalty * schedules.entropy_floor;
 
-        // What it is held to.
+        // The policy that it is held to.
         let teacher = minibatch.teacher.as_ref();
         let teacher = teacher.map(|teacher| divergence_from(teacher, &evaluation.log_probs, causal, actor));
 
@@ -252,7 +252,7 @@ pub(super) struct RecordedSteps {
     graphs: Graphs<(u64, Vec<i64>), Graph>,
     /// The minibatch that all steps read.
     place: Option<SequenceBatch>,
-    /// Where the recorded step measures.
+    /// The measurements of the recorded step.
     numbers: Option<Tensor>,
     is_refused: bool,
 }

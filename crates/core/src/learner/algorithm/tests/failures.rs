@@ -80,7 +80,7 @@ fn failures_in_a_row_are_counted_and_a_success_ends_the_row() {
     assert_eq!(training.learner.counters().updates, 1);
 }
 
-/// Of the ops that were chosen: padding and single choices stay at 0.
+/// Shifts the log-probabilities of chosen ops. Padding and single choices stay at 0.
 fn nudge(evaluation: &mut Evaluation, by: f64) {
     let is_choice = evaluation.log_probs.lt(-1e-3).to_kind(Kind::Float);
     evaluation.log_probs = &evaluation.log_probs + is_choice * by;
@@ -97,7 +97,7 @@ fn divergence_stops_an_update_without_undoing_it() {
     });
     assert!(later.update_performed);
     assert_eq!((later.steps_taken, later.early_stop_epoch), (2, Some(2)));
-    // Of the steps taken.
+    // Measured over the steps taken.
     assert!(later.measured.approx_kl.is_some_and(|kl| kl.0 < 0.045));
 
     // At the first minibatch the same difference is a mismatch as well, which weighs more.

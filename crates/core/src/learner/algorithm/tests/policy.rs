@@ -69,7 +69,7 @@ impl SmallPolicy {
         let input = layer(HIDDEN, gates, 1.0);
         let recurrent = layer(HIDDEN, gates, 1.0);
         if let (Core::Lstm, Some(bias)) = (core, &input.bias) {
-            // What is remembered stays remembered until the policy learns otherwise.
+            // The memory is kept until the policy learns otherwise.
             let _no_grad = NoGrad::new();
             let _ = bias.narrow(0, HIDDEN, HIDDEN).fill_(1.0);
         }
@@ -141,7 +141,7 @@ impl SmallPolicy {
         [Floor { epsilon }; HEADS]
     }
 
-    /// Samples an action for each row; returns it with the state after the step.
+    /// Samples an action for each row and returns it with the state after the step.
     pub fn act(
         &self,
         observations: &Tensor,

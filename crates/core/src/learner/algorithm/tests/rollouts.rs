@@ -202,7 +202,7 @@ fn what_must_not_enter_is_refused_by_name_and_changes_nothing() {
     assert_eq!(refused, expected);
 }
 
-/// Of a damaged checkpoint: what is begun with such masks is refused at once.
+/// A damaged checkpoint: an action with such masks is refused at once.
 #[test]
 fn an_action_that_its_masks_forbid_is_an_error_and_not_a_small_number() {
     let mut bench = Bench::new(3, 2);
@@ -212,7 +212,7 @@ fn an_action_that_its_masks_forbid_is_an_error_and_not_a_small_number() {
     // Which blueprints there are does not matter to pruning.
     let masks = &bench.buffer.cells.masks;
     let _ = masks.get(0).narrow(0, OPS as i64, BLUEPRINTS as i64).fill_(0);
-    // Of the second env nothing is left.
+    // The second env has no choice left.
     let _ = masks.narrow(0, 2, 2).fill_(0);
 
     let refusal = bench.finalize().err();

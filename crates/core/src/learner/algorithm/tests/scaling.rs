@@ -19,7 +19,7 @@ fn learner(policy: &SmallPolicy) -> Learner {
     Learner::new(small_config(), horizon, 7, policy, Implementation::Fused).expect("a sound policy")
 }
 
-/// Of a policy that says it computes in float16.
+/// A training with a policy that says it computes in float16.
 fn scaled() -> Training<CueTask> {
     let mut training = cue(small_config());
     training.policy.precision = Some(Kind::Half);

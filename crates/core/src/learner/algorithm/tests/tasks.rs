@@ -15,7 +15,7 @@ pub trait Task {
     const OBSERVATION: usize;
     /// Heads that have a choice, those that others depend on first.
     const HEADS: &'static [Head];
-    /// Of an episode.
+    /// Steps of an episode.
     const STEPS: usize;
     fn envs(&self) -> usize;
     fn begin_episode(&mut self, rng: &mut RunRng);

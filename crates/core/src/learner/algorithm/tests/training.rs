@@ -70,7 +70,7 @@ impl<T: Task> Training<T> {
         }
     }
 
-    /// Plays one rollout of whole episodes; returns how well the choices were made, from 0 to 1.
+    /// Plays one rollout of whole episodes and returns the quality of the choices, from 0 to 1.
     pub fn play(&mut self) -> f64 {
         let mut scores = Vec::new();
         for episode in 0..self.learner.config().episodes_per_update {

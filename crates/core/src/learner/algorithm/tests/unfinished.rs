@@ -45,7 +45,7 @@ fn a_rollout_that_was_kept_continues_as_if_it_had_not_been_interrupted() {
     let bench = written(fresh(), [1, 3]);
     let round = kept(&bench);
 
-    // Of a rollout that is written over.
+    // A rollout that will be overwritten.
     let mut other = written(fresh(), [4, 4]);
     other.buffer.restore(&round).expect("a buffer of the same shape");
 

@@ -50,7 +50,7 @@ fn a_performed_update_lowers_the_floors_of_the_next_rollout() {
     assert_close(&[training.policy.floor_scale], &[0.4], 1e-12);
 }
 
-/// Where there are no graphs, minibatches are still brought to one place.
+/// Without graphs, minibatches are still copied to one place.
 #[test]
 fn an_update_that_is_recorded_comes_to_the_same() {
     let played = |is_recorded: bool| {
