@@ -1,4 +1,4 @@
-//! The images that are adapted to, dealt out into folds: each is judged by networks that have not learnt from it.
+//! The images to adapt to, dealt into folds. Networks that haven't learnt from a fold judge it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::keep::TestPart;
 /// Folds of a cross-validation.
 pub const FOLDS: usize = 5;
 
-/// All images to learn from, and what they are divided into.
+/// All images to learn from, and their folds.
 pub struct Folds {
     whole: DataSet,
     /// The fold of each image.
@@ -17,7 +17,7 @@ pub struct Folds {
 }
 
 impl Folds {
-    /// Deals the training and the validation part out in turn, sorted by class.
+    /// Deals the training and the validation part into folds one after another, sorted by class.
     ///
     /// # Errors
     /// Texts; fewer than two images a fold; images that cannot be read.
@@ -50,13 +50,13 @@ impl Folds {
         self.fold_of.len()
     }
 
-    /// Images that a network of a fold learns from, at least.
+    /// The least number of images that a network of a fold learns from.
     pub fn least(&self) -> usize {
         let sizes = (0..FOLDS).map(|fold| self.fold_of.iter().filter(|other| **other != fold).count());
         sizes.min().unwrap_or(0)
     }
 
-    /// All images but those of `fold`, or all; and `replayed` ones. A single image validates, since the last network
+    /// All images but those of `fold`, or all, and the `replayed` ones. A single image validates, since the last network
     /// is kept in any case.
     ///
     /// # Errors

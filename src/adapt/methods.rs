@@ -1,4 +1,4 @@
-//! Ways to make a network read other data, as fields of a scenario.
+//! The ways to make a network read other data, as fields of a scenario.
 
 use crate::grow::Variant;
 use crate::growth::SlotId;
@@ -8,12 +8,12 @@ use crate::scenario::{InitialSeed, InitialTopology, STATISTICS, ron_text, stands
 use crate::seed::BlueprintRegistry;
 use crate::torch::Backend;
 
-/// The kinds of seeds, one of which grows in a slot.
+/// The kinds of seeds. One of them grows in a slot.
 const SEEDS: [&str; 5] = ["conv_rank2", "conv_rank4", "conv_quarter", "conv_half", "conv_full"];
 /// Weight decay and momentum of every row.
 const RULE: &str = "momentum: 0.9, weight_decay: 5e-4";
 
-/// What learns; everything else stays as it was given.
+/// The part that learns. Everything else stays as it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
     /// Nothing.
@@ -22,21 +22,21 @@ pub enum Method {
     Statistics,
     /// The last layer.
     Head,
-    /// Statistics, and the last layer.
+    /// Statistics and the last layer.
     StatisticsAndHead,
     /// Statistics, factors and offsets of all norms, and the last layer.
     Norms,
-    /// The same, the first layer, before which there is no slot, and seeds in slots.
+    /// The same and the first layer, before which there is no slot, and seeds in slots.
     Seeds(Width),
     /// All weights of a copy, whose statistics stay.
     CopyKept,
     /// All of a copy.
     Copy,
-    /// All of a copy, from as many old images as there are new ones, too.
+    /// All of a copy, which also learns from as many old images as there are new ones.
     Replayed,
 }
 
-/// How large the seeds of a row are together.
+/// The total size of a row's seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Width {
     Narrow,
@@ -45,7 +45,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// The most that a row adds with them, in budgets.
+    /// The largest addition of a row with these seeds, in budgets.
     const fn share(self) -> f64 {
         match self {
             Self::Narrow => 0.25,
@@ -56,7 +56,7 @@ impl Width {
 }
 
 impl Method {
-    /// As tables call it.
+    /// The name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Given => "as given",
@@ -83,8 +83,8 @@ impl Method {
         !matches!(self, Self::Given | Self::Statistics)
     }
 
-    /// Whether it is tried from where [`Self::StatisticsAndHead`] ends, too: a head that is trained first leaves the features more as
-    /// they are (Kumar et al. 2022, arXiv:2202.10054).
+    /// Whether it is also tried from the end of [`Self::StatisticsAndHead`]: a head that is trained first leaves the features
+    /// more as they were (Kumar et al. 2022, arXiv:2202.10054).
     pub const fn may_follow_head(self) -> bool {
         matches!(
             self,
@@ -93,37 +93,37 @@ impl Method {
     }
 }
 
-/// Names of the given network's tensors, by what they are, and the seeds.
+/// Names of the given network's tensors by their role, and the seeds.
 pub struct Parts {
     /// All layers but the last.
     inner: Vec<String>,
-    /// Tensors of the last.
+    /// Tensors of the last layer.
     head: Vec<String>,
     /// Factors and offsets of norms.
     norms: Vec<String>,
     /// Other weights of the first layer.
     first: Vec<String>,
-    /// Those of all others.
+    /// Weights of all other layers.
     body: Vec<String>,
     slots: Vec<SlotId>,
-    /// Seeds by width, no two alike.
+    /// Seeds by width, all different.
     seeds: Vec<(Width, Vec<InitialSeed>)>,
     /// Values of the last layer.
     pub head_size: u64,
 }
 
-/// What seeds are chosen from and for.
+/// The slots, blueprints and budget from which seeds are chosen.
 pub struct Room<'a> {
-    /// Where they may grow, in the order of execution.
+    /// Slots where they may grow, in the order of execution.
     pub slots: &'a [SlotId],
     /// All kinds.
     pub blueprints: &'a BlueprintRegistry,
-    /// The most that a row may add, in values.
+    /// The largest addition of a row, in values.
     pub budget: f64,
 }
 
 impl Parts {
-    /// Those of the host that `plan` is of, with seeds in this room.
+    /// Returns the parts of the host of `plan`, with seeds in this room.
     ///
     /// # Errors
     /// The host cannot be built.
@@ -149,7 +149,7 @@ impl Parts {
                     parts.head_size += size;
                     &mut parts.head
                 }
-                // A bias of a convolution does what the offset of its norm does.
+                // A bias of a convolution has the effect of its norm's offset.
                 1 if !name.ends_with("conv.bias") => &mut parts.norms,
                 _ if parts.inner.first().is_some_and(|first| stands_for(first, name)) => &mut parts.first,
                 _ => {
@@ -170,7 +170,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Widths of rows, the one whose setting all have first.
+    /// Widths of rows. The first is the one that sets the learning rate and the form of all.
     pub fn widths(&self) -> impl Iterator<Item = Width> {
         self.seeds.iter().map(|(width, _)| *width)
     }
@@ -188,7 +188,7 @@ impl Parts {
             Method::CopyKept => Some(vec![STATISTICS.into()]),
             Method::Copy | Method::Replayed => None,
         };
-        // Of a network of two layers the body is empty.
+        // In a network of two layers the body is empty.
         let freeze = freeze.filter(|names| !names.is_empty());
         let steps = match method {
             Method::Given => 1,
@@ -222,8 +222,8 @@ impl Parts {
 }
 
 impl Room<'_> {
-    /// Seeds that add no more than `most` values with the `own` ones of first layer, norms and head: in each slot in turn the largest for
-    /// which there is room, since what the first ones change reaches all layers after them.
+    /// Seeds that add at most `most` values together with the `own` ones of first layer, norms and head: in each slot in order
+    /// the largest that fits, since a change in an early slot reaches all later layers.
     fn seeds(&self, plan: &HostPlan, most: u64, own: u64) -> Vec<InitialSeed> {
         let injections = plan.injection_specs();
         let mut room = most.saturating_sub(own);

@@ -1,9 +1,9 @@
 //! Adapts a trained network to other images, with the given network still inside, bit for bit: the running statistics of its norms,
 //! their factors and offsets and the head get a second set of values, and small seeds grow in its slots, a *domain*.
 //!
-//! All rows are tuned alike: the learning rate, and the size of the seeds, by cross-validation over the few images that there are
-//! (`folds`, `tuning`), then one training on all of them (`play`). Beside the domains stand copies that were fine-tuned, which have to be
-//! kept beside the given network (`methods`, `table`).
+//! All rows are tuned alike: cross-validation over the few images chooses the learning rate and the size of the seeds
+//! (`folds`, `tuning`), then one training learns from all of them (`play`). The table compares domains with fine-tuned copies,
+//! which must be kept in addition to the given network (`methods`, `table`).
 
 mod folds;
 mod methods;
@@ -29,17 +29,17 @@ use play::Trainer;
 use table::table;
 use tuning::{Tuned, refit, trainings_of, tune};
 
-/// Updates of a training, by which its passes over the data are chosen.
+/// Updates of a training. They determine its passes over the data.
 const UPDATES: usize = 200;
-/// Samples of a batch; a quarter of the images of a fold's network if that is less.
+/// Samples of a batch, or a quarter of the images of a fold's network if that is less.
 const BATCH: usize = 40;
 /// Learning rates that are tried for every row.
 pub const RATES: [f64; 3] = [0.03, 0.1, 0.3];
 
-/// Fields that every row has for itself.
+/// Fields that each row sets itself.
 const OWN: &str = "task.freeze task.host_opt task.seed_opt training.host_lr training.seed_lr initial_topology";
 
-/// A network and what it is to be adapted to.
+/// A network and the data to adapt it to.
 pub struct Order<'a> {
     /// The scenario of all trainings.
     pub base: Base<'a>,
@@ -49,19 +49,19 @@ pub struct Order<'a> {
     pub given: PathBuf,
     /// Learning rates that are tried for every row.
     pub rates: Vec<f64>,
-    /// The most that may be added, in sizes of the given network.
+    /// The largest addition, in sizes of the given network.
     pub budget: f64,
     /// Data that the given network was trained on.
     pub old: Option<TaskData>,
     /// Name of the domain.
     pub domain: String,
-    /// Folder of the result; what has been played is kept there until then.
+    /// Folder of the result. It keeps finished trainings until then.
     pub place: PathBuf,
-    /// All that is there is removed, and everything played again.
+    /// Whether to remove everything in the folder and play again.
     pub is_forced: bool,
 }
 
-/// Adapts the network, unless parts of that were played before.
+/// Adapts the network, and continues with the parts that weren't played before.
 ///
 /// # Errors
 /// [`GrowError`].
@@ -119,7 +119,7 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
             report(PlayEvent::Note("--old isn't read: the new images have other classes"));
         }
     }
-    // Other answers would be learnt from otherwise.
+    // Otherwise it would learn from other answers.
     let of_same = order.old.as_ref().filter(|_| has_head);
     let replayed = of_same.map(|old| part_of(old, folds.len(), task.classes)).transpose()?;
     let mut trainer = Trainer {
@@ -149,7 +149,7 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     }
     let outcomes = refit(&mut trainer, tuned, report)?;
     let given = match kept {
-        // A module that was brought along doesn't say how it reads pixels.
+        // A given module doesn't say how it reads pixels.
         Some(kept) if kept.data.hash.is_empty() => GrownNetwork {
             data: card_like(&outcomes[0].network),
             ..kept
@@ -162,7 +162,7 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     table(wanted, given, outcomes, TestPart::of(&data)?.as_ref(), old.as_ref())
 }
 
-/// Refuses images that would be read by other constants than the given network's: the file of a network has one for all domains.
+/// Refuses images that need other constants than the given network's: the file of a network has one set for all domains.
 fn check_reading(kept: Option<&GrownNetwork>, data: &TaskData) -> Result<(), GrowError> {
     let (Some(kept), TaskData::Images(set)) = (kept.filter(|kept| !kept.data.hash.is_empty()), data) else {
         return Ok(());
@@ -179,7 +179,8 @@ fn check_reading(kept: Option<&GrownNetwork>, data: &TaskData) -> Result<(), Gro
     )))
 }
 
-/// Rows in the order in which they are played: what others follow first. `has_head`: the given head is for the same classes.
+/// Rows in the order in which they are played. A row comes after the one that it begins with. `has_head`: the given head is for
+/// the same classes.
 fn methods(trainer: &Trainer, has_head: bool) -> Vec<Method> {
     let mut methods = vec![Method::StatisticsAndHead, Method::Head, Method::Norms];
     if has_head {
@@ -191,7 +192,7 @@ fn methods(trainer: &Trainer, has_head: bool) -> Vec<Method> {
     methods
 }
 
-/// The fields of the base, and those that follow from how many images there are, unless they are set.
+/// The fields of the base, and those that depend on the number of images, unless they are set.
 fn with_batches(base: &Base, batch: usize) -> Vec<(&'static str, String)> {
     let own = [
         ("task.batch_size", batch.to_string()),
@@ -211,7 +212,7 @@ fn part_of(old: &TaskData, count: usize, classes: i64) -> Result<Part, GrowError
     }
 }
 
-/// All that the trainings follow from, by name.
+/// All inputs of the trainings, by name.
 fn what_was_ordered(order: &Order, prepared: &Prepared, data: &TaskData, given: &GivenWeights) -> Ordered {
     let old = order.old.as_ref().map_or("none", TaskData::hash);
     let own = [
@@ -222,7 +223,7 @@ fn what_was_ordered(order: &Order, prepared: &Prepared, data: &TaskData, given: 
     ordered(prepared, data, given.tensors.iter(), &own)
 }
 
-/// The given network of a file of weights, with the head that it has.
+/// The given network of a file of weights, with the head of the file.
 fn given_network(plan: &HostPlan, path: &str, like: &GrownNetwork) -> Result<GrownNetwork, GrowError> {
     let tensors = GivenWeights::read(path, None, plan)?.tensors;
     let parameters = plan.outline().parameters;
@@ -245,7 +246,7 @@ fn given_network(plan: &HostPlan, path: &str, like: &GrownNetwork) -> Result<Gro
     })
 }
 
-/// How pixels are read, of a given network that does not say what it has learnt from.
+/// The card of a given network that doesn't say which data it has learnt from: only how it reads pixels.
 fn card_like(like: &GrownNetwork) -> DataCard {
     let unknown = || "unknown".to_owned();
     DataCard {

@@ -1,4 +1,4 @@
-//! Plays many small trainings side by side, each on one thread, and keeps what they come to.
+//! Plays many small trainings in parallel, each on one thread, and keeps their results.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,29 +25,29 @@ use crate::threads::in_this_log;
 pub struct Training {
     pub method: Method,
     pub rate: f64,
-    /// The fold that judges it; `None`: it learns from all images.
+    /// The fold that judges it. With `None` it learns from all images.
     pub fold: Option<usize>,
-    /// The training from whose network it begins; `None`: from the given one.
+    /// The training whose network it begins with. With `None` it begins with the given one.
     pub begins: Option<usize>,
 }
 
-/// All that trainings follow from.
+/// The inputs of all trainings.
 pub struct Trainer<'a> {
     pub base: Base<'a>,
     pub order: &'a Order<'a>,
     pub parts: Parts,
     pub folds: Folds,
-    /// Old images that are learnt from again.
+    /// Old images to learn from again.
     pub replayed: Option<Part>,
     /// Passes over the data.
     pub steps: u32,
-    /// Trainings that have been ordered so far, by which they are kept.
+    /// Number of trainings ordered so far. It identifies the next one.
     pub ordered: usize,
     /// Trainings in all.
     pub planned: usize,
 }
 
-/// What a thread says of its training.
+/// A message of a thread about its training.
 enum Said {
     Step,
     Ended(usize, Box<Result<Trained, GrowError>>),
@@ -57,7 +57,7 @@ impl Trainer<'_> {
     /// Plays them, unless they were played before.
     ///
     /// # Errors
-    /// The first failure; that it was stopped.
+    /// The first failure, or a stop.
     pub fn play(&mut self, name: &str, trainings: &[Training], report: &mut Report) -> Result<Vec<Trained>, GrowError> {
         if trainings.is_empty() {
             return Ok(Vec::new());
@@ -81,7 +81,7 @@ impl Trainer<'_> {
                         let Some(training) = trainings.get(index) else { break };
                         let played = trainer.play_one(first + index, training, &sender);
                         let is_last = played.is_err();
-                        // Who listens no longer needs no answer.
+                        // If the receiver is gone, no one needs the answer.
                         _ = sender.send(Said::Ended(index, Box::new(played)));
                         if is_last {
                             break;
@@ -114,7 +114,7 @@ impl Trainer<'_> {
         if let Some(trained) = Trained::read(order, number) {
             return Ok(trained);
         }
-        // As many updates for all: with old images a pass is twice as long.
+        // All trainings make the same number of updates: with old images a pass is twice as long.
         let steps = match method {
             Method::Replayed => self.steps.div_ceil(2),
             _ => self.steps,
@@ -135,7 +135,7 @@ impl Trainer<'_> {
             let name = method.name();
             GrowError::Refused(format!("a training of `{name}` at rate {rate} came to no network"))
         })?;
-        // That of images that it has learnt from, or of a fold.
+        // These are measured on images that it has learnt from, or on a fold.
         (network.measures.validation, network.data.validation) = (None, None);
         network.growth.iter_mut().for_each(|seed| seed.measures = None);
         let judges = fold.map(|fold| self.folds.judges(fold)).transpose()?.flatten();
@@ -153,23 +153,23 @@ impl Trainer<'_> {
     }
 }
 
-/// A training that has been played.
+/// A finished training.
 #[derive(Serialize, Deserialize)]
 pub struct Trained {
-    /// By which it is kept.
+    /// Number of the training, which names its files.
     pub number: usize,
-    /// Whether each image of its fold is read rightly.
+    /// Whether the network classifies each image of its fold correctly.
     pub right: Vec<bool>,
     /// Wall time.
     pub seconds: f64,
     has_network: bool,
-    /// `None` of a fold from which no other training begins.
+    /// `None` for a fold that no other training begins with.
     #[serde(skip)]
     pub network: Option<GrownNetwork>,
 }
 
 impl Trained {
-    /// Training `number`, if it was put there whole.
+    /// Reads training `number`, if it was written whole.
     fn read(order: &Order, number: usize) -> Option<Self> {
         let [about, network] = played_files(&order.place, number);
         let mut trained: Self = serde_json::from_str(&fs::read_to_string(about).ok()?).ok()?;
@@ -179,7 +179,7 @@ impl Trained {
         Some(trained)
     }
 
-    /// Puts it there, its network first: what is said of it says that it is whole.
+    /// Writes it, its network first: the file about the training marks it as whole.
     fn put(&self, order: &Order) -> Result<(), GrowError> {
         let [about, place] = played_files(&order.place, self.number);
         if let Some(network) = &self.network {

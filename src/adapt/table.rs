@@ -1,4 +1,4 @@
-//! What the rows of an adaptation came to, which of them is the result, and why.
+//! The results of the rows of an adaptation, and the choice of one with its reason.
 
 use std::cmp::Reverse;
 
@@ -9,7 +9,7 @@ use crate::grow::{Bounded, GrowError, paired, share};
 use crate::keep::TestPart;
 use crate::network::{GrownNetwork, Measured};
 
-/// Images of a batch whose domain is looked for.
+/// Images of a batch whose domain is recognised.
 pub const RECOGNISED: i64 = 32;
 
 /// A method at its best rate.
@@ -17,7 +17,7 @@ pub struct Outcome {
     pub method: Method,
     pub rate: f64,
     pub follows_head: bool,
-    /// Whether each image was read by a network that had not learnt from it, fold after fold.
+    /// Whether each image was classified correctly by a network that hadn't learnt from it, fold after fold.
     pub right: Vec<bool>,
     /// The network of all images.
     pub network: GrownNetwork,
@@ -27,49 +27,49 @@ pub struct Outcome {
 /// A row of the table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What learnt.
+    /// The part that learnt.
     pub name: String,
-    /// The given network is still inside.
+    /// Whether the given network is still inside.
     pub keeps: bool,
-    /// Values that are kept beside the given network.
+    /// Values that are kept in addition to the given network.
     pub added: u64,
     /// The same in sizes of the given network.
     pub added_share: f64,
     /// Multiply-accumulates of a sample.
     pub macs: u64,
-    /// Percent of the images, each read by a network that has not learnt from it, with Wilson's interval.
+    /// Percent of the images, each classified by a network that hasn't learnt from it, with Wilson's interval.
     pub cross_validated: Bounded,
     /// Percent of the test part; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<Bounded>,
-    /// The written row minus this, percentage points of the test part, without one of the cross-validated images.
+    /// The written row minus this one, in percentage points of the test part, or of the cross-validated images without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_ahead: Option<Bounded>,
-    /// Percent of the test part of the old data, by what is kept for them: the given network where that is inside.
+    /// Percent of the old data's test part, by the network that is kept for them: the given one where it is inside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<Bounded>,
     /// The learning rate.
     pub rate: f64,
-    /// The head was trained before the rest.
+    /// Whether the head was trained before the rest.
     pub head_first: bool,
     /// Wall time of the trainings.
     pub seconds: f64,
 }
 
-/// The given network with a domain more, and the table.
+/// The given network with one more domain, and the table.
 #[derive(Serialize)]
 pub struct Adapted {
     /// Name of the domain.
     pub domain: String,
-    /// Name of the row that it is.
+    /// Name of the row that was written.
     pub written: String,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub why: String,
-    /// Rows that are ahead of it by their interval, a sentence each.
+    /// Rows whose interval puts them ahead of it, a sentence each.
     pub better: Vec<String>,
-    /// Smaller additions first, then the copies.
+    /// All rows: smaller additions first, then the copies.
     pub rows: Vec<Row>,
-    /// Percent of batches of [`RECOGNISED`] images that are taken for what they are, by statistics alone: new ones, and old ones.
+    /// Percent of batches of [`RECOGNISED`] images that statistics alone assign to the right domain: new ones, and old ones.
     /// `None` without old images, or a batch norm after the first layer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recognised: Option<[f64; 2]>,
@@ -78,7 +78,7 @@ pub struct Adapted {
     pub network: GrownNetwork,
 }
 
-/// Compares the outcomes and adds the chosen one, within the budget, in sizes of `given`, to that as a domain of this name.
+/// Compares the outcomes and adds the chosen one to `given` as a domain of this name. The budget is in sizes of `given`.
 pub fn table(
     (domain, budget): (&str, f64),
     given: GrownNetwork,
@@ -112,7 +112,7 @@ pub fn table(
             .enumerate()
             .filter(|(_, outcome)| outcome.method.keeps() && fits(outcome))
     };
-    // Of equals the smaller, which comes first.
+    // Among equals the smaller one wins, which comes first.
     let best = kept().max_by_key(|(place, outcome)| (hits(outcome), Reverse(*place)));
     let Some((at_best, best)) = best else {
         return Err(GrowError::Refused(format!("nothing fits into a budget of {budget}x")));
@@ -175,7 +175,7 @@ fn hits(outcome: &Outcome) -> usize {
     outcome.right.iter().filter(|right| **right).count()
 }
 
-/// The rule that has chosen a row.
+/// The rule that chose the row.
 fn why(written: &Row, best: &str, budget: f64, error: f64) -> String {
     let Row { name, added_share, .. } = written;
     let rule = match name == best {
@@ -187,7 +187,7 @@ fn why(written: &Row, best: &str, budget: f64, error: f64) -> String {
     format!("written is `{name}`, at {added_share:.2}x of the given network added: {rule}")
 }
 
-/// By how much a row is ahead of the written one, if it is.
+/// The lead of a row over the written one, if it has one.
 fn better(row: &Row) -> Option<String> {
     let Bounded { mean, low, high } = row.written_ahead.filter(|ahead| ahead.high < 0.0)?;
     let (name, price) = (&row.name, row.added_share);

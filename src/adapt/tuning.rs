@@ -11,14 +11,14 @@ use super::table::Outcome;
 use crate::eval::Report;
 use crate::grow::GrowError;
 
-/// Folds in turn, and how many settings are left after them: on the first all are tried.
+/// Folds, and the number of settings that remain after them. All settings are tried on the first fold.
 const RUNGS: [(Range<usize>, usize); 3] = [(0..1, 3), (1..2, 2), (2..FOLDS, 1)];
 
-/// How a training is to learn, beside its method.
+/// The setting of a training besides its method.
 #[derive(Clone, Copy, PartialEq)]
 struct Setting {
     rate: f64,
-    /// It begins where [`Method::StatisticsAndHead`] ends.
+    /// Whether it begins where [`Method::StatisticsAndHead`] ends.
     follows_head: bool,
 }
 
@@ -26,15 +26,15 @@ struct Setting {
 pub struct Tuned {
     method: Method,
     setting: Setting,
-    /// Whether each image is read by the network that has not learnt from it, fold after fold.
+    /// Whether each image is classified correctly by the network that hasn't learnt from it, fold after fold.
     right: Vec<bool>,
-    /// Trainings of the folds, by which they are kept, and the one on all images once it has been played.
+    /// Numbers of the folds' trainings, and of the one on all images once it has been played.
     numbers: Vec<usize>,
     all: Vec<Trained>,
 }
 
 /// Tries all settings on the first fold, and fewer and better ones on the others (successive halving, Jamieson and Talwalkar 2016,
-/// arXiv:1502.07943); `before`: methods that have been tuned.
+/// arXiv:1502.07943). `before` holds the methods that were tuned earlier.
 pub fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mut Report) -> Result<Tuned, GrowError> {
     let is_of_seeds = |method: Method| matches!(method, Method::Seeds(_));
     let like = before
@@ -80,7 +80,7 @@ pub fn tune(trainer: &mut Trainer, method: Method, before: &[Tuned], report: &mu
     })
 }
 
-/// All settings that are tried of a method.
+/// All settings of a method.
 fn settings(method: Method, rates: &[f64]) -> Vec<Setting> {
     let starts: &[bool] = if method.may_follow_head() {
         &[false, true]
@@ -94,7 +94,7 @@ fn settings(method: Method, rates: &[f64]) -> Vec<Setting> {
     each.collect()
 }
 
-/// Trainings of all methods.
+/// Number of trainings of all methods.
 pub fn trainings_of(methods: &[Method], rates: &[f64]) -> usize {
     let first_of_seeds = methods.iter().find(|method| matches!(method, Method::Seeds(_)));
     let each = methods.iter().map(|method| {
@@ -127,7 +127,7 @@ fn training(method: Method, setting: Setting, fold: Option<usize>, before: &[Tun
 /// Trains every method on all images at its setting.
 pub fn refit(trainer: &mut Trainer, mut tuned: Vec<Tuned>, report: &mut Report) -> Result<Vec<Outcome>, GrowError> {
     let mut networks = BTreeMap::new();
-    // What others begin with comes first.
+    // Methods that others begin with come first.
     for follows in [false, true] {
         let of_turn: Vec<usize> = (0..tuned.len())
             .filter(|&place| tuned[place].setting.follows_head == follows)

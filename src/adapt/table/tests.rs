@@ -10,7 +10,7 @@ use crate::network::fixtures::drawn;
 use crate::scenario::CnnSpec;
 use crate::torch::PlainTensor;
 
-/// By method: what it adds to a network of 1000 parameters, and how many of 100 images it reads.
+/// By method, the values that it adds to a network of 1000 parameters, and how many of 100 images it classifies correctly.
 const OUTCOMES: [(Method, i64, usize); 4] = [
     (Method::Copy, 1, 99),
     (Method::Seeds(Width::Wide), 900, 92),
@@ -43,7 +43,7 @@ fn the_smallest_addition_within_one_standard_error_of_the_best_within_the_budget
 
     let added: Vec<u64> = free.rows.iter().map(|row| row.added).collect();
     assert_eq!(added, [50, 200, 900, 1000], "a copy is a network more");
-    // Of 92 of 100 it is 2.7 points.
+    // At 92 of 100 the standard error is 2.7 points.
     assert_eq!(free.written, "seeds");
     let why = "the smallest addition within 2.7 points of the best, wide seeds, by cross-validation";
     assert!(free.why.ends_with(why), "{}", free.why);
