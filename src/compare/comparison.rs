@@ -1,4 +1,4 @@
-//! How controllers did that played the same episodes: each alone, and a policy against each baseline, pair by pair.
+//! The results of controllers that played the same episodes: each alone, and a policy against each baseline, pair by pair.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::statistics::{
 };
 use super::{DecisionSummary, EpisodeOutcome};
 
-/// By what a difference counts: as between methods, but with the episode as the unit.
+/// The criteria of a difference: as between methods, but with the episode as the unit.
 const CRITERIA: Criteria = Criteria {
     test: DecisionTest::PairedSignFlip,
     alpha: 0.05,
@@ -17,15 +17,15 @@ const CRITERIA: Criteria = Criteria {
 /// All episodes of one controller, in the order in which every other one of the comparison played them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
-    /// Of the controller.
+    /// Name of the controller.
     pub name: String,
-    /// Whether it is compared with the rest; the others are its baselines.
+    /// Whether it is compared with the others, which are its baselines.
     pub is_policy: bool,
     /// One list per seed.
     pub episodes: Vec<Vec<EpisodeOutcome>>,
 }
 
-/// One number per episode, summed up.
+/// Summary of one number per episode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Mean over episodes.
@@ -35,7 +35,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// `strata`: the values of each seed.
+    /// Sums up `strata`, the values of each seed.
     fn of(strata: &[Vec<f64>], seed: u64) -> Self {
         Self {
             mean: policy_estimate(strata, Statistic::Mean, seed),
@@ -44,10 +44,10 @@ impl Summary {
     }
 }
 
-/// How one controller did.
+/// Results of one controller.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ControllerSummary {
-    /// Of the controller.
+    /// Name of the controller.
     pub name: String,
     /// Final validation accuracy, percent.
     pub accuracy: Summary,
@@ -68,18 +68,18 @@ pub struct ControllerSummary {
     /// Commands on its seeds, and their steps; `None` if its episodes do not have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decisions: Option<DecisionSummary>,
-    /// By round and env.
+    /// Outcomes by round and env.
     pub episodes: Vec<EpisodeOutcome>,
 }
 
-/// Differences of pairs, and who was ahead.
+/// Differences of pairs, and the number of pairs in which each was ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Paired {
     /// Policy minus baseline, episode by episode.
     pub difference: Summary,
     /// Episodes in which the policy was better.
     pub wins: usize,
-    /// Episodes in which both were equal.
+    /// Episodes that ended in a tie.
     pub ties: usize,
     /// Episodes in which the baseline was better.
     pub losses: usize,
@@ -111,7 +111,7 @@ pub struct Difference {
     pub baseline: String,
     /// Final accuracy, percentage points.
     pub accuracy: Paired,
-    /// Of the sign-flip test over episodes of their accuracies, corrected for all baselines of the policy (Holm).
+    /// p of the sign-flip test over the episodes' accuracies, corrected for all baselines of the policy (Holm).
     pub adjusted_p: f64,
     /// Verdict on this one training by accuracy; the first is the policy.
     pub verdict: Verdict,
@@ -125,16 +125,16 @@ pub struct Difference {
 /// The whole comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// All that were played, the policy first.
+    /// All players, the policy first.
     pub players: Vec<ControllerSummary>,
     /// The policy against each baseline.
     pub differences: Vec<Difference>,
-    /// Episodes that are left out for all players, because a player's network was rolled back before it was measured.
+    /// Episodes that are left out for all players, because the governor rolled a player's network back before it was measured.
     pub unmeasured: usize,
 }
 
 impl Comparison {
-    /// Sums up what was played. `seed` is what intervals are drawn from, `price` what the scenario charges for as many parameters as
+    /// Sums up the played episodes. Intervals are drawn from `seed`. `price` is the scenario's charge for as many parameters as
     /// the host has, percentage points.
     pub fn new(mut played: Vec<Played>, seed: u64, price: Option<f64>) -> Self {
         let unmeasured = keep_measured(&mut played);
@@ -207,7 +207,7 @@ fn summarize(player: &Played, seed: u64, price: Option<f64>) -> ControllerSummar
         Summary::of(&strata, seed)
     };
     let episodes = player.episodes.concat();
-    // Of all, or of none.
+    // The mean of all episodes, or none.
     let mean_of_all = |of: &Measure| -> Option<f64> { mean_of(episodes.iter().map(of).collect::<Option<Vec<_>>>()?) };
     ControllerSummary {
         name: player.name.clone(),

@@ -1,4 +1,4 @@
-//! How controllers decide: means over the episodes that one of them played, and what it commits in which slot.
+//! The decisions of controllers: means over the episodes that one of them played, and its commits by slot.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct DecisionSummary {
 }
 
 impl DecisionSummary {
-    /// `None` of no episodes, or if one has no decisions recorded.
+    /// Returns the means, or `None` without episodes or if one has no decisions recorded.
     pub fn of(episodes: &[EpisodeOutcome]) -> Option<Self> {
         let all = decisions_of(episodes)?;
         let count = |of: fn(&Decisions) -> u32| -> f64 {
@@ -55,14 +55,14 @@ impl DecisionSummary {
     }
 }
 
-/// Blueprints that a controller committed in a slot, and in how many of its episodes.
+/// Blueprints that a controller committed in a slot, and the number of episodes for each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SlotCommits {
     /// The slot.
     pub slot: SlotId,
     /// Episodes by blueprint id.
     pub blueprints: BTreeMap<String, u32>,
-    /// Episodes in which it was left without a commit.
+    /// Episodes that ended without a commit in the slot.
     pub nothing: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Controllers that play to be measured: the loop of every run, in memory, without a learner. All of them meet the same
-//! hosts and the same order of data, because both derive from seed, round and env alone; only decisions differ.
+//! Controllers that play to be measured: the loop of every run, in memory, without a learner. All of them get the same
+//! hosts and the same order of data, because both derive from seed, round and env alone. Only decisions differ.
 
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
@@ -26,27 +26,27 @@ use crate::schedule::{AddWork, RoundEnd, Startup, Work};
 use crate::telemetry::{BigInteger, EpisodeCompute};
 use crate::validation::{MeasuredNetwork, TestResult};
 
-/// Who decides.
+/// The player that decides.
 #[derive(Resource, Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// As registered.
+    /// Name under which the controller is registered.
     pub controller: String,
     /// A saved policy that it starts from.
     pub policy: Option<SavedFolder>,
     /// How a learned policy chooses.
     pub mode: DecideMode,
-    /// Seeds that episodes begin with, in place of the scenario's initial topology.
+    /// Seeds that episodes begin with, instead of the scenario's initial topology.
     pub seeds: Option<InitialSeeds>,
 }
 
-/// Which episodes are played.
+/// The episodes to play.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Episodes {
-    /// Takes the place of `run.seed`.
+    /// Replaces `run.seed`.
     pub seed: u64,
     /// Rounds that are played.
     pub rounds: Range<u32>,
-    /// The first envs of the scenario.
+    /// Number of envs. They are the first ones of the scenario.
     pub envs: usize,
 }
 
@@ -62,35 +62,35 @@ impl Episodes {
         }
     }
 
-    /// Episodes in all.
+    /// Number of episodes.
     pub fn count(&self) -> usize {
         self.rounds.len() * self.envs
     }
 }
 
-/// How an episode ended.
+/// The end of an episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeOutcome {
-    /// Of the run in which it was played.
+    /// Seed of the run in which it was played.
     pub seed: BigInteger,
-    /// From 0.
+    /// Round, from 0.
     pub round: u32,
     /// Index in the run.
     pub env: usize,
-    /// Percent of the validation part, of the network at the end; `None` if that was never measured.
+    /// Percent of the validation part, of the network at the end. `None` if that was never measured.
     pub accuracy: Option<f64>,
     /// Percent of the validation part, of the host with its committed seeds alone.
     pub committed_accuracy: Option<f64>,
-    /// Percent of the test part, of the same.
+    /// Percent of the test part, of the host with its committed seeds alone.
     pub test_accuracy: Option<f64>,
-    /// Nats a sample of the validation part, of the network at the end; `None` if it is not finite, and in records of versions
+    /// Nats a sample of the validation part, of the network at the end. `None` if it isn't finite, and in records of versions
     /// that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// Nats a sample of the test part, of the host with its committed seeds alone; `None` as above.
+    /// Nats a sample of the test part, of the host with its committed seeds alone. `None` as above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_loss: Option<f64>,
-    /// Mean of a step, in points: what parameters and slots cost by one yardstick under any reward. `None` in records of
+    /// Mean cost of parameters and slots in a step, in points, by the same yardstick under every reward. `None` in records of
     /// versions that did not write it.
     pub rent: Option<f64>,
     /// Sum of the episode's rewards; 0 where nothing pays.
@@ -128,27 +128,27 @@ impl EpisodeOutcome {
 /// The episodes that a candidate has played.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlayedEpisodes {
-    /// By round, then by env.
+    /// Outcomes by round, then by env.
     pub outcomes: Vec<EpisodeOutcome>,
-    /// In the same order: the seeds that each network stood with in the end.
+    /// The seeds that stood in each network at the end, in the same order.
     pub standing: Vec<Vec<SeedOrder>>,
-    /// Wall time of all of them, which were played side by side; without start-up.
+    /// Wall time of all of them together, which were played in parallel, without start-up.
     pub seconds: f64,
-    /// [`TaskData::hash`](crate::data::TaskData::hash) of what they were played on.
+    /// [`TaskData::hash`](crate::data::TaskData::hash) of their data.
     pub data_hash: String,
-    /// Those that the scenario keeps.
+    /// Networks that the scenario keeps.
     pub networks: KeptNetworks,
 }
 
 impl PlayedEpisodes {
-    /// Of the episodes that have such a value; `None` without any.
+    /// Mean over the episodes that have such a value. `None` without any.
     pub fn mean_of(&self, value: impl Fn(&EpisodeOutcome) -> Option<f64>) -> Option<f64> {
         mean_of(self.outcomes.iter().filter_map(value))
     }
 }
 
-/// Plays the episodes with one candidate, in the scenario's `experiment`, until somebody asks for a stop: then the episodes of whole
-/// rounds are there. After every step of the envs `stepped` is called with their world.
+/// Plays the episodes with one candidate, in the scenario's `experiment`, until a stop is requested. It then returns the episodes
+/// of whole rounds. After every step of the envs it calls `stepped` with their world.
 ///
 /// # Errors
 /// A controller or policy that does not fit the scenario, or the first failure of a system. A failure before the first
@@ -178,7 +178,7 @@ pub fn play_until(
         .without::<LearnerPlugin>()
         .build_experiment(experiment)
         .map_err(|error| Failure::from(error).during("start-up", Position::default()))?;
-    // In the learner's place: the policy is fixed for all rounds, and every episode's outcome noted.
+    // This replaces the learner: the policy is fixed for all rounds, and every episode's outcome is noted.
     engine
         .app_mut()
         .insert_resource(candidate.clone())
@@ -211,11 +211,11 @@ pub fn play_until(
     })
 }
 
-/// How the episodes that were played ended.
+/// Outcomes of the episodes that were played.
 #[derive(Resource, Default)]
 struct Outcomes(Vec<(EpisodeOutcome, Vec<SeedOrder>)>);
 
-/// Loads the weights. Nothing is explored any more: no action is more likely than the policy makes it.
+/// Loads the weights and turns exploration off: actions are as likely as the policy makes them.
 fn freeze_policy(
     mut commands: Commands,
     mut controller: ResMut<ActiveController>,

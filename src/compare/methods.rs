@@ -1,5 +1,5 @@
 //! Methods against each other: trainings are grouped into methods, each is summed up over its trainings, and every pair is
-//! compared on every task. The unit is the training throughout; episodes only say how well each training is known.
+//! compared on every task. The unit is the training throughout. Episodes only show how well each training is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,31 +12,31 @@ use super::{Metric, TrainingRecord};
 use crate::files::counted;
 use crate::telemetry::{BigInteger, Confounders};
 
-/// Of all resampling: the same trainings give the same intervals.
+/// Seed of all resampling: the same trainings give the same intervals.
 const SEED: u64 = 1;
 
-/// A training under the name of its method.
+/// A training with the name of its method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodTraining {
-    /// Of the method.
+    /// Name of the method.
     pub method: String,
     /// The training's results.
     pub record: TrainingRecord,
 }
 
-/// How methods are compared.
+/// The settings of a comparison of methods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonPlan {
     /// Metric that decides.
     pub metric: Metric,
-    /// When a difference counts.
+    /// The criteria by which a difference counts.
     pub criteria: Criteria,
     /// The method that the others are compared with; all pairs if `None`.
     pub control: Option<String>,
     /// Trainings that are declared and have neither ended nor failed for good.
     pub outstanding: usize,
-    /// A judge compares the points of a sweep, a training of each under every seed: what is left out of one is left out of
-    /// all, and unequal budgets forbid a verdict.
+    /// Whether a judge compares the points of a sweep, with a training of each under every seed. A seed that is left out of one
+    /// point is left out of all, and unequal budgets forbid a verdict.
     pub is_judged: bool,
 }
 
@@ -54,13 +54,13 @@ pub struct ScoredTraining {
 /// A method on one task, or over all tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodSummary {
-    /// Of the method.
+    /// Name of the method.
     pub method: String,
     /// `None`: over all tasks.
     pub task: Option<String>,
-    /// All of them, by seed; none are shown over all tasks.
+    /// All of them, by seed. Over all tasks the list is empty.
     pub scores: Vec<ScoredTraining>,
-    /// How many.
+    /// Number of trainings.
     pub trainings: usize,
     /// Mean over trainings.
     pub mean: Estimate,
@@ -70,8 +70,8 @@ pub struct MethodSummary {
     pub worst_tenth: Estimate,
 }
 
-/// Two methods on one task, or over all tasks. Differences are the first method's score less the second's; a metric of
-/// which less is better keeps its sign, and the tests know.
+/// Two methods on one task, or over all tasks. Differences are the first method's score less the second's. A metric of
+/// which less is better keeps its sign, and the tests take it into account.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodDifference {
     /// The first method.
@@ -86,11 +86,11 @@ pub struct MethodDifference {
     pub design: Design,
     /// Difference of the interquartile means.
     pub iqm: Estimate,
-    /// Two-sided, of the Mann-Whitney test; `None` where it cannot be made.
+    /// Two-sided p of the Mann-Whitney test. `None` where the test cannot be made.
     pub mann_whitney_p: Option<f64>,
-    /// Two-sided, of the sign flips of pairs; `None` without pairs.
+    /// Two-sided p of the sign flips of pairs. `None` without pairs.
     pub sign_flip_p: Option<f64>,
-    /// Of the deciding test, corrected for all differences by Holm's method.
+    /// p of the deciding test, corrected for all differences by Holm's method.
     pub adjusted_p: Option<f64>,
     /// Probability that a training of the first method is better than one of the second.
     pub probability_of_improvement: Option<Estimate>,
@@ -103,9 +103,9 @@ pub struct MethodDifference {
 pub struct LeftOut {
     /// Name of its run.
     pub run_id: String,
-    /// Of the method.
+    /// Name of the method.
     pub method: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -114,17 +114,17 @@ pub struct LeftOut {
 pub struct MethodComparison {
     /// Metric that decides.
     pub metric: Metric,
-    /// When a difference counts.
+    /// The criteria by which a difference counts.
     pub criteria: Criteria,
-    /// Trainings are outstanding: no verdicts.
+    /// Whether trainings are outstanding. There are no verdicts then.
     pub interim: bool,
-    /// In the order in which methods came; tasks, then all of them.
+    /// Methods in the order in which they came, by task, then over all tasks.
     pub methods: Vec<MethodSummary>,
-    /// Pair by pair.
+    /// Differences, pair by pair.
     pub differences: Vec<MethodDifference>,
     /// Trainings that the numbers leave out.
     pub left_out: Vec<LeftOut>,
-    /// Why nothing may be concluded of judged methods.
+    /// Reasons that forbid a conclusion about judged methods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
     /// Caveats for readers of the numbers.
@@ -132,7 +132,7 @@ pub struct MethodComparison {
 }
 
 impl MethodComparison {
-    /// Compares. Trainings that did not end, or have no score, are listed and left out.
+    /// Compares the methods. Trainings that did not end, or have no score, are listed and left out.
     pub fn new(trainings: &[MethodTraining], plan: &ComparisonPlan) -> Self {
         let metric = plan.metric;
         let unsound: BTreeMap<u64, &str> = trainings
@@ -177,7 +177,7 @@ impl MethodComparison {
     }
 }
 
-/// Why a training cannot be compared.
+/// The reason why a training cannot be compared.
 fn unfit(record: &TrainingRecord, metric: Metric) -> Option<String> {
     if !record.is_complete {
         let (played, rounds) = (record.curve.len(), record.rounds);
@@ -187,7 +187,7 @@ fn unfit(record: &TrainingRecord, metric: Metric) -> Option<String> {
     (!has_score).then(|| format!("it has no {}", metric.name()))
 }
 
-/// Budgets in which the trainings differ; a policy that does not learn has no updates to differ in.
+/// Budgets in which the trainings differ. A policy that does not learn has no updates to differ in.
 fn objections(arms: &[Arm]) -> Vec<String> {
     let records = || arms.iter().flat_map(|arm| arm.tasks.iter().flatten());
     let env_steps: BTreeSet<u64> = records().map(|record| record.env_steps()).collect();
@@ -206,12 +206,12 @@ fn objections(arms: &[Arm]) -> Vec<String> {
 /// A method and its trainings, by task.
 struct Arm<'a> {
     name: &'a str,
-    /// All trainings of all arms were evaluated on the hosts of their task.
+    /// Whether all trainings of all arms were evaluated on the hosts of their task.
     shares_hosts: bool,
     tasks: Vec<Vec<&'a TrainingRecord>>,
 }
 
-/// In the order in which methods came, those that have a sound training.
+/// The arms that have a sound training, in the order in which methods came.
 fn arms<'a>(
     trainings: &'a [MethodTraining],
     sound: &[(&str, &'a TrainingRecord)],
@@ -242,7 +242,7 @@ fn arms<'a>(
 }
 
 impl Arm<'_> {
-    /// Of one task, or of all; more is better in it.
+    /// The sample of one task, or of all. In it more is better.
     fn sample(&self, task: Option<usize>, metric: Metric) -> Sample {
         let training = |record: &&TrainingRecord| {
             let mut by_seed = record.scores(metric);
@@ -266,13 +266,13 @@ impl Arm<'_> {
     }
 }
 
-/// A number of which less may be better, with its own sign again.
+/// The estimate with its own sign again, if less is better.
 fn own_sign(estimate: Estimate, metric: Metric) -> Estimate {
     if metric.is_gain() {
         return estimate;
     }
     Estimate {
-        // Not -0.
+        // A difference from 0 isn't -0.
         value: 0.0 - estimate.value,
         interval: estimate.interval.map(|Interval { low, high }| Interval {
             low: 0.0 - high,

@@ -32,7 +32,7 @@ choice! {
 }
 
 impl Metric {
-    /// Whether it is measured on the validation part, which rewards are made of. Sizes and rollbacks are measured on no part.
+    /// Whether it is measured on the validation part, the source of rewards. Sizes and rollbacks are measured on no part.
     pub const fn reads_validation_part(self) -> bool {
         matches!(
             self,
@@ -45,7 +45,7 @@ impl Metric {
         matches!(self, Self::TestAccuracy | Self::TestLoss)
     }
 
-    /// In words, with the unit.
+    /// The metric in words, with the unit.
     pub const fn words(self) -> &'static str {
         match self {
             Self::AccuracyMinusRent => "final validation accuracy minus rent, points",
@@ -69,7 +69,7 @@ impl Metric {
         )
     }
 
-    /// Decimals that it is shown with.
+    /// Number of decimals that are shown.
     pub const fn decimals(self) -> usize {
         match self {
             Self::Loss | Self::TestLoss => 4,
@@ -85,7 +85,7 @@ impl Metric {
         }
     }
 
-    /// `None` if an episode has no such value.
+    /// The value of an episode, or `None` if it has no such value.
     pub(super) fn of_episode(self, outcome: &EpisodeOutcome) -> Option<f64> {
         match self {
             Self::AccuracyMinusRent => outcome.accuracy_minus_rent(),

@@ -1,5 +1,5 @@
-//! Comparisons between controllers that played the same episodes, and between methods that trained several times: what is
-//! read back of runs, and the statistics of experiments.
+//! Comparisons between controllers that played the same episodes, and between methods that trained several times: the results
+//! read back from runs, and the statistics of experiments.
 
 pub mod statistics;
 mod episodes;

@@ -1,4 +1,4 @@
-//! Made-up episodes, compared.
+//! Comparisons of made-up episodes.
 
 use serde_json::json;
 
@@ -51,7 +51,7 @@ fn a_policy_is_compared_with_each_baseline_pair_by_pair() {
     // Half the host's size at 4 points a host.
     let own = comparison.players[0].accuracy_minus_price.expect("there is a price");
     assert_close(own.mean.value, 61.72 - 2.0);
-    // Both are of one size.
+    // Both have the same size.
     let paired = difference.accuracy_minus_price.expect("there is a price");
     assert_close(paired.difference.mean.value, 1.7);
 }
@@ -103,7 +103,7 @@ fn what_may_be_said_of_a_policy_is_corrected_for_all_its_opponents() {
 
     let [better, worse] = [Arm::First, Arm::Second].map(Verdict::Better);
     assert_eq!(verdicts(&comparison), [better, worse, Verdict::Equivalent]);
-    // 2 of the 256 assignments of signs are as extreme; three opponents are tested.
+    // 2 of the 256 assignments of signs are as extreme, and three opponents are tested.
     assert_close(comparison.differences[0].adjusted_p, 3.0 * 2.0 / 256.0);
     let few = Comparison::new(players(3), 1, None);
     assert_eq!(verdicts(&few), [Verdict::InsufficientData; 3]);

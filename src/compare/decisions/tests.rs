@@ -2,7 +2,7 @@ use super::*;
 
 const FIRST: SlotId = SlotId::new(0, 0);
 const SECOND: SlotId = SlotId::new(0, 1);
-/// As in records of versions that wrote no decisions.
+/// An outcome as written by versions that recorded no decisions.
 const WITHOUT: &str = r#"{"seed":1,"round":0,"env":0,"accuracy":50.0,"committed_accuracy":null,"test_accuracy":null,"rent":null,"reward":0.0,"param_ratio":1.0,"rollbacks":0}"#;
 
 fn episode(decisions: Option<Decisions>) -> EpisodeOutcome {
@@ -28,7 +28,7 @@ fn decided(counts: [u32; 4], steps: [Option<u32>; 3], blueprints: &[(SlotId, &st
     }))
 }
 
-/// Two episodes that commit, at steps 10 and 20 to 30, one that plants but never commits, one that waits.
+/// Four episodes: two commit at steps 10 and 20 to 30, one plants but never commits, one waits.
 fn episodes() -> Vec<EpisodeOutcome> {
     let both = [(FIRST, "conv_light"), (SECOND, "norm")];
     vec![

@@ -27,7 +27,7 @@ fn trained(method: &str, seed: u64, accuracies: &[f64]) -> MethodTraining {
     }
 }
 
-/// Six trainings of each: `good` is ten points better in all of them.
+/// Six trainings of each method. `good` is ten points better in all of them.
 fn trainings() -> Vec<MethodTraining> {
     let levels = [40.0, 42.0, 44.0, 47.0, 51.0, 56.0];
     let of = |method: &'static str, gain: f64| {
@@ -71,7 +71,7 @@ fn the_better_method_is_named_where_the_test_and_the_interval_agree() {
     assert_eq!((difference.first.as_str(), difference.second.as_str()), ("good", "bad"));
     assert_eq!(difference.design, Design::Paired);
     assert!((difference.iqm.value - 30.0).abs() < 1e-9);
-    // All of six beat all of six: 2 / C(12, 6).
+    // All six beat all six: 2 / C(12, 6).
     assert!((difference.mann_whitney_p.unwrap() - 2.0 / 924.0).abs() < 1e-12);
     assert_eq!(difference.sign_flip_p, Some(0.03125));
     assert_eq!(difference.verdict, Some(Verdict::Better(statistics::Arm::First)));

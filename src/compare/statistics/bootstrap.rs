@@ -1,11 +1,11 @@
-//! The bootstrap of trainings and hosts: how sure an estimate is, with the training as the unit.
+//! The bootstrap of trainings and hosts: the uncertainty of an estimate, with the training as the unit.
 //!
 //! A resample draws, with replacement, as many trainings of every task as it has, and hosts: as many evaluation seeds as there
-//! are, and of each drawn seed as many of its episodes. Hosts that all trainings of a task were evaluated on are *crossed* with
-//! them and drawn once for all (the pigeonhole bootstrap: McCullagh 2000, Owen 2007); hosts that a training has for itself are
+//! are, and for each drawn seed as many of its episodes. Hosts that all trainings of a task were evaluated on are *crossed* with
+//! them and drawn once for all (the pigeonhole bootstrap: McCullagh 2000, Owen 2007). Hosts that a training has for itself are
 //! *nested* in it and drawn separately for each drawn training. Tasks are strata: they stay as they are, so
 //! differences between them do not widen the interval (Agarwal et al. 2021). The ends of the interval are percentiles of
-//! the resampled statistics (Efron 1979). A training's score varies already with the episodes that it happened to meet,
+//! the resampled statistics (Efron 1979). A training's score already varies with the episodes that it happened to get,
 //! so the lower level counts that noise a second time: intervals err on the wide side (Davison and Hinkley 1997,
 //! section 3.8). With few trainings or seeds percentiles lie too close together; means have a
 //! [t interval](super::student) then.
@@ -18,20 +18,20 @@ use super::student;
 use super::summary::{Statistic, percentile};
 use crate::random::{Domain, Draw, RunRng};
 
-/// Resamples behind an interval.
+/// Resamples of an interval.
 const RESAMPLES: usize = 10_000;
 /// Probability that an interval leaves out at each end: 95 % remain.
 const TAIL: f64 = 0.025;
-/// A statistic of a sample, and how sure it is.
+/// A statistic of a sample, and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Of the sample as it is.
+    /// Value of the sample as it is.
     pub value: f64,
-    /// 95 %; `None` with fewer than 5 units (of each arm, if there are two).
+    /// 95 % interval. `None` with fewer than 5 units (of each arm, if there are two).
     pub interval: Option<Interval>,
 }
 
-/// How two arms of an experiment belong together.
+/// The relation between two arms of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
@@ -46,9 +46,9 @@ pub enum Design {
 /// another one.
 #[derive(Clone, Debug)]
 pub struct Bootstrap<D> {
-    /// At least 1.
+    /// Number of resamples, at least 1.
     pub resamples: usize,
-    /// Source of the drawn indices. Where there is only one thing to draw, it is not asked.
+    /// Source of the drawn indices. It isn't used where there is only one thing to draw.
     pub source: D,
 }
 
@@ -74,9 +74,9 @@ impl<D: Draw> Bootstrap<D> {
     }
 }
 
-/// A statistic over the trainings' scores of all tasks, with its interval: of a mean of few trainings, or over few hosts that they
-/// share, the t interval; of anything else percentiles of resamples. No interval where a value is not finite or a training has no
-/// episode.
+/// A statistic over the trainings' scores of all tasks, with its interval: the t interval for a mean of few trainings, or over
+/// few hosts that they share, and percentiles of resamples for anything else. There is no interval where a value is not finite or
+/// a training has no episode.
 pub fn estimate(sample: &Sample, statistic: Statistic, bootstrap: Bootstrap<impl Draw>) -> Estimate {
     let layout = Layout::of(sample).filter(Layout::has_enough);
     let value = statistic.of(&sample.scores());
@@ -99,8 +99,8 @@ pub(super) fn resampled(layout: &Layout, statistic: Statistic, bootstrap: Bootst
 }
 
 /// A statistic of the first arm less that of the second, with its interval. `None` where the arms do not fit: unequal
-/// numbers of tasks, or unequal numbers of trainings of a task that are to be pairs. Independent arms are drawn each for itself, hosts
-/// as well.
+/// numbers of tasks, or unequal numbers of trainings of a task that are to be pairs. Each independent arm is drawn separately,
+/// with its hosts.
 pub fn difference(
     first: &Sample,
     second: &Sample,
@@ -146,7 +146,8 @@ pub fn difference(
     })
 }
 
-/// How likely a training of one arm beats one of another on the same task (Agarwal et al. 2021): A of Vargha and Delaney of each
+/// The probability that a training of one arm beats one of another on the same task (Agarwal et al. 2021): A of Vargha and
+/// Delaney of each
 /// task, ties counting half, averaged over tasks. In [0, 1]; 0.5 is no difference. Arms are drawn independently, each within its tasks. `None`
 /// where the arms have unequal numbers of tasks or none, or where a task has no training of an arm or a score is missing.
 pub fn probability_of_improvement(
@@ -184,9 +185,9 @@ pub fn probability_of_improvement(
 }
 
 /// A statistic over the episodes of a *single* training, with its interval from draws within their evaluation seeds. It says
-/// how well the episodes describe this one policy, and nothing about how the next training would end. Equally shaped
+/// how well the episodes describe this one policy, and nothing about the end of the next training. Equally shaped
 /// lists are drawn alike under one seed, so episodes of two policies in pairs may be compared by their differences.
-/// No interval with fewer than 5 episodes, and where one is not finite.
+/// There is no interval with fewer than 5 episodes, and where one is not finite.
 pub fn policy_estimate(by_seed: &[Vec<f64>], statistic: Statistic, seed: u64) -> Estimate {
     estimate(&Sample::of_numbers(by_seed), statistic, Bootstrap::seeded(seed))
 }

@@ -1,6 +1,6 @@
 //! Learning curves of several trainings on one grid.
 
-/// A measurement of a training: how far it was, and its score.
+/// A measurement of a training: its progress, and its score.
 pub type CurvePoint = (f64, f64);
 
 /// The curve at `x`, linear between its points, which ascend in x; `None` before the first and after the last one.
@@ -15,7 +15,7 @@ pub fn interpolate(points: &[CurvePoint], x: f64) -> Option<f64> {
 }
 
 /// `count` equally distant places where every curve has a value: from the latest first point to the earliest last one.
-/// Empty where there are none, or some curve is empty.
+/// The list is empty where there are none, or some curve is empty.
 pub fn common_grid(curves: &[Vec<CurvePoint>], count: usize) -> Vec<f64> {
     let ends = curves.iter().map(|curve| Some((curve.first()?.0, curve.last()?.0)));
     let Some(ends) = ends.collect::<Option<Vec<(f64, f64)>>>() else {
@@ -27,7 +27,7 @@ pub fn common_grid(curves: &[Vec<CurvePoint>], count: usize) -> Vec<f64> {
         return Vec::new();
     }
     let steps = count.saturating_sub(1).max(1) as f64;
-    // The ends themselves, not what is rounded to them: there is no value beyond.
+    // The ends themselves, since a rounded end may lie outside of the curves, where there is no value.
     (0..count)
         .map(|place| (start + (end - start) * (place as f64 / steps)).min(end))
         .collect()

@@ -1,4 +1,4 @@
-//! Numbers of other implementations, and what reads them. `scripts/statistics_fixtures.py` makes the file.
+//! The numbers of other implementations, and their readers. `scripts/statistics_fixtures.py` makes the file.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ pub fn reference<T: DeserializeOwned>(name: &str) -> T {
     serde_json::from_value(REFERENCE[name].clone()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Intervals, and the indices behind them.
+/// Intervals, and the indices that they were computed from.
 #[derive(Deserialize)]
 pub struct Resampled {
     interval: Vec<(f64, f64)>,
@@ -44,7 +44,7 @@ impl Resampled {
     }
 }
 
-/// Gives indices that another implementation has drawn, and expects all of them to be asked for.
+/// Returns indices that another implementation has drawn, and expects that all of them are used.
 pub struct Exported(std::vec::IntoIter<u64>);
 
 impl Draw for Exported {
@@ -72,7 +72,7 @@ pub fn assert_close(actual: f64, expected: f64) {
     assert!((actual - expected).abs() < 1e-9, "{actual} is not {expected}");
 }
 
-/// By task, training, seed and episode.
+/// The sample of these scores by task, training, seed and episode.
 pub fn sample(tasks: Vec<Vec<Vec<Vec<f64>>>>) -> Sample {
     let trainings = |task: Vec<Vec<Vec<f64>>>| task.into_iter().map(|by_seed| Training { by_seed }).collect();
     Sample {

@@ -1,17 +1,18 @@
 //! Statistics of experiments: pure functions of numbers, without an ECS, tensors or files.
 //!
-//! The unit of analysis is the *training*: one policy that was trained from one seed. Its episodes are no replicates of their own,
-//! because they share what was learnt; hosts that all trainings were evaluated on are a sample of hosts. A [`Sample`] has the trainings
-//! of one arm by task; [`estimate`] and [`difference`] say how sure they are with trainings and hosts at random, [`mann_whitney`]
-//! and [`sign_flip`] test two arms, [`holm`] corrects for several tests, and `verdict` says what may be concluded.
+//! The unit of analysis is the *training*: one policy trained from one seed. Its episodes aren't replicates of their own,
+//! because they share what was learnt. Hosts that all trainings were evaluated on are a sample of hosts.
+//! A [`Sample`] has the trainings
+//! of one arm by task. [`estimate`] and [`difference`] give intervals with trainings and hosts at random, [`mann_whitney`]
+//! and [`sign_flip`] test two arms, [`holm`] corrects for several tests, and `verdict` draws the conclusion.
 //! Interquartile means and [`probability_of_improvement`] are those of Agarwal et al., "Deep Reinforcement Learning at the Edge of
 //! the Statistical Precipice" (NeurIPS 2021), as the library rliable computes them. Only [`policy_estimate`] is about a single training.
 //!
-//! All inputs must be finite: callers leave out what was not measured, for both of a pair, and report how much that was.
-//! Of anything else the result is not finite, or `None` where it is optional; it is never a number that looks right.
+//! All inputs must be finite: callers leave out unmeasured values, for both of a pair, and report their number.
+//! With other inputs the result is not finite, or `None` where it is optional. It is never a number that looks right.
 //! Higher values are better throughout.
 //!
-//! Equal inputs give equal numbers, bit for bit: resampling draws from streams of its own, and nothing depends on threads.
+//! Equal inputs give equal numbers, bit for bit: resampling draws from its own streams, and nothing depends on threads.
 
 mod summary;
 mod sample;

@@ -6,13 +6,14 @@ use crate::random::{Domain, Draw, RunRng};
 const LARGEST_EXACT: usize = 20;
 /// Assignments that are drawn with more pairs.
 const FLIPS: u32 = 100_000;
-/// Sums whose distance is so small a part of all differences' sizes are equal: values with few decimals do tie, but
-/// their binary differences do not. Sums of measurements that are really different lie much farther apart.
+/// Two sums count as equal if their distance is so small a part of all differences' sizes: values with few decimals do tie, but
+/// their binary differences do not. Sums of measurements that really differ lie much farther apart.
 const TOLERANCE: f64 = 1e-10;
 
 /// The two-sided p of the sign-flip test (Fisher 1935): if neither arm is better, each difference between pairs might as well have had
-/// the other sign. The share of the assignments of signs whose mean is at least as far from 0, in (0, 1]: of all with at most 20
-/// pairs, else of 100 000 that are drawn from `seed`, of which the observed one counts as one more (Phipson and Smyth 2010). `None`
+/// the other sign. It is the share of the assignments of signs whose mean is at least as far from 0, in (0, 1]: of all with at
+/// most 20
+/// pairs, else of 100 000 that are drawn from `seed`, where the observed one counts as one more (Phipson and Smyth 2010). `None`
 /// without pairs, and where a difference is not finite.
 pub fn sign_flip(differences: &[f64], seed: u64) -> Option<f64> {
     if differences.is_empty() || differences.iter().any(|difference| !difference.is_finite()) {
@@ -28,7 +29,7 @@ pub fn sign_flip(differences: &[f64], seed: u64) -> Option<f64> {
     })
 }
 
-/// The sum, with the sign of each difference turned whose bit is set.
+/// The sum with the sign turned of each difference whose bit is set.
 fn flipped_sum(differences: &[f64], signs: u64) -> f64 {
     let flipped = differences.iter().enumerate();
     flipped
@@ -39,7 +40,7 @@ fn flipped_sum(differences: &[f64], signs: u64) -> f64 {
         .sum()
 }
 
-/// All signs turned give the same distance from 0: the last difference keeps its own.
+/// The exact p. All signs turned give the same distance from 0, so the last difference keeps its own.
 fn exact_p(differences: &[f64], least: f64) -> f64 {
     let assignments = 1_u64 << (differences.len() - 1);
     let extreme = (0..assignments).filter(|&signs| flipped_sum(differences, signs).abs() >= least);

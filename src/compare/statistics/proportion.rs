@@ -1,12 +1,12 @@
-//! How sure a share of successes is (Wilson 1927, "Probable inference, the law of succession, and statistical inference").
+//! The interval of a share of successes (Wilson 1927, "Probable inference, the law of succession, and statistical inference").
 
 use super::sample::Interval;
 
-/// Two-sided 95 % of the normal distribution.
+/// Two-sided 95 % quantile of the normal distribution.
 pub const Z: f64 = 1.959_963_984_540_054;
 
-/// Where the probability lies of which `share`, from 0 to 1, of `count` independent tries have succeeded. Not finite without a
-/// try.
+/// The interval of the probability of success, if `share`, from 0 to 1, of `count` independent tries have succeeded. Not finite
+/// without a try.
 pub fn wilson(share: f64, count: u64) -> Interval {
     let n = count as f64;
     let middle = share + Z * Z / (2.0 * n);

@@ -1,4 +1,4 @@
-//! Two independent arms: the rank test of Mann and Whitney, and how far the arms are apart.
+//! Two independent arms: the rank test of Mann and Whitney, and the distance between the arms.
 
 use std::cmp::Ordering;
 use std::f64::consts::SQRT_2;
@@ -56,14 +56,14 @@ fn exact_p(larger: usize, n: usize, m: usize) -> f64 {
     (2.0 * tail as f64 / total as f64).min(1.0)
 }
 
-/// How many orders of `n` and `m` values have each U. With the highest value taken away, either the first arm loses the
+/// The number of orders of `n` and `m` values for each U. With the highest value taken away, either the first arm loses the
 /// `m` pairs that it won, or the second arm loses none (Mann and Whitney 1947): `N(u; n, m) = N(u − m; n − 1, m) +
 /// N(u; n, m − 1)`. At most C(40, 20) orders: no count overflows.
 fn orders_by_u(n: usize, m: usize) -> Vec<u64> {
     let most = n * m;
     let mut one = vec![0; most + 1];
     one[0] = 1;
-    // By the size of the first arm, for as many values of the second one as were added so far.
+    // The index is the size of the first arm. The entries count the values of the second one that were added so far.
     let mut orders = vec![one; n + 1];
     for added in 1..=m {
         for size in 1..=n {

@@ -1,4 +1,4 @@
-//! The scores of one arm: trainings, their evaluation seeds, and episodes; and how resamples are drawn from them.
+//! The scores of one arm (trainings, their evaluation seeds, and episodes), and the draws of resamples from them.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::summary::mean_of;
 use crate::random::Draw;
 
-/// With fewer an interval would pretend to know more than it does.
+/// The least number of units. With fewer an interval would claim too much.
 const FEWEST: usize = 5;
 
-/// Where a statistic lies with 95 % confidence.
+/// The range of a statistic with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// Lower end.
@@ -22,8 +22,8 @@ pub struct Interval {
 /// Scores of one trained policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Training {
-    /// Values of the episodes of each evaluation seed. Seeds may differ in their number of episodes; one without any is
-    /// as if it were not there.
+    /// Values of the episodes of each evaluation seed. Seeds may differ in their number of episodes. A seed without any
+    /// has no effect.
     pub by_seed: Vec<Vec<f64>>,
 }
 
@@ -39,12 +39,12 @@ impl Training {
 pub struct Sample {
     /// Trainings of each task.
     pub tasks: Vec<Vec<Training>>,
-    /// All trainings of a task were evaluated on the same hosts, in the same order. Where their shapes deny it, it is not heeded.
+    /// Whether all trainings of a task were evaluated on the same hosts, in the same order. No effect where their shapes differ.
     pub shares_hosts: bool,
 }
 
 impl Sample {
-    /// Trainings of which a single number is known, by task.
+    /// A sample of trainings with a single known number each, by task.
     pub fn of_numbers(tasks: &[Vec<f64>]) -> Self {
         let training = |&value: &f64| Training {
             by_seed: vec![vec![value]],
@@ -56,12 +56,12 @@ impl Sample {
         }
     }
 
-    /// Scores of all trainings, task by task. Statistics are of all of them alike, as rliable pools runs and tasks.
+    /// Scores of all trainings, task by task. Statistics pool all of them, as rliable pools runs and tasks.
     pub fn scores(&self) -> Vec<f64> {
         self.tasks.iter().flatten().map(Training::score).collect()
     }
 
-    /// Trainings in all.
+    /// Number of trainings.
     pub fn trainings(&self) -> usize {
         self.tasks.iter().map(Vec::len).sum()
     }
@@ -79,7 +79,7 @@ fn pick(source: &mut impl Draw, count: usize) -> usize {
 /// Places of drawn episodes: the seed, and the episode of that seed.
 type Hosts = Vec<(usize, usize)>;
 
-/// Draws of a resample; kept from one to the next so that drawing allocates nothing.
+/// Draws of a resample. They are kept for the next one so that drawing allocates nothing.
 #[derive(Default)]
 pub(super) struct Drawn {
     /// Places of trainings, task by task.
@@ -87,18 +87,18 @@ pub(super) struct Drawn {
     hosts: Hosts,
 }
 
-/// A sample as it is drawn from.
+/// A sample, laid out for draws.
 pub(super) struct Layout {
     /// Places of the trainings of each task.
     pub(super) tasks: Vec<Range<usize>>,
     /// Values of the episodes of each training, by seed.
     pub(super) trainings: Vec<Vec<Vec<f64>>>,
-    /// The trainings of a task share their hosts.
+    /// Whether the trainings of a task share their hosts.
     pub(super) is_crossed: bool,
 }
 
 impl Layout {
-    /// `None` if a training has no episode, or a value is not finite.
+    /// The layout of a sample. `None` if a training has no episode, or a value is not finite.
     pub(super) fn of(sample: &Sample) -> Option<Self> {
         let episodes = |training: &Training| -> Option<Vec<Vec<f64>>> {
             let seeds = training.by_seed.iter().filter(|episodes| !episodes.is_empty());
@@ -160,7 +160,7 @@ impl Layout {
         }
     }
 
-    /// As many seeds as a training has, and as many episodes of each drawn one as that has.
+    /// As many seeds as a training has, and as many episodes of each drawn seed as it has.
     pub(super) fn draw_hosts(&self, training: usize, source: &mut impl Draw, hosts: &mut Hosts) {
         let seeds = &self.trainings[training];
         hosts.clear();
@@ -177,7 +177,7 @@ impl Layout {
         hosts.iter().map(|&(seed, episode)| seeds[seed][episode]).sum::<f64>() / hosts.len() as f64
     }
 
-    /// Which trainings of two arms have equally many seeds with equally many episodes.
+    /// Whether each training has, in both arms, equally many seeds with equally many episodes.
     pub(super) fn alike(&self, other: &Self) -> Vec<bool> {
         let is_alike = |training: usize| self.sizes(training).eq(other.sizes(training));
         let pairs = 0..self.trainings.len().min(other.trainings.len());

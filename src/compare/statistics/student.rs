@@ -3,8 +3,8 @@
 //! The value of training i on host j is `mean + training_i + host_j + rest_ij`, all three drawn at random. With the mean squares
 //! A of trainings, B of hosts and E of the rest, the mean over n trainings and m hosts has the variance `(A + B - E) / (n m)`, with
 //! as many degrees of freedom as Satterthwaite (1946) gives such a sum (Searle, Casella, McCulloch 1992, chapter 4). A factor whose
-//! mean square is below the rest adds nothing. Hosts are told apart by their evaluation seed where there are several of one size,
-//! as hosts of a seed may have something in common; else one by one. Where trainings share no hosts, trainings alone are a factor:
+//! mean square is below the rest adds nothing. Hosts are told apart by their evaluation seed where several have the same size,
+//! as hosts of a seed may have something in common, else one by one. Where trainings share no hosts, they are the only factor:
 //! the plain t interval.
 
 use std::ops::Range;
@@ -14,12 +14,13 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::sample::{Interval, Layout};
 use super::summary::{mean, squared_deviations};
 
-/// With as many trainings and hosts percentiles of resamples come close enough.
+/// The number of trainings and hosts from which percentiles of resamples come close enough.
 const MANY: usize = 10;
-/// Probability that an interval covers.
+/// Probability that an interval covers the mean.
 const COVERED: f64 = 0.95;
 
-/// Of the mean `value` of all scores; `None` where there are many of everything, of a single training, and over several tasks.
+/// The interval of the mean `value` of all scores. `None` where there are many of everything, for a single training, and over
+/// several tasks.
 pub(super) fn interval(value: f64, layout: &Layout) -> Option<Interval> {
     let [task] = &layout.tasks[..] else { return None };
     let table = table(layout, task);
@@ -35,7 +36,7 @@ pub(super) fn interval(value: f64, layout: &Layout) -> Option<Interval> {
     })
 }
 
-/// A row a training of the task, a column a group of hosts; one column where hosts are not shared.
+/// The table of a task with one row per training and one column per group of hosts, or one column where hosts are not shared.
 fn table(layout: &Layout, task: &Range<usize>) -> Vec<Vec<f64>> {
     let sizes: Vec<usize> = layout.sizes(task.start).collect();
     let is_even = sizes.len() > 1 && sizes.iter().all(|size| *size == sizes[0]);
@@ -70,14 +71,14 @@ fn mean_square(table: &[Vec<f64>]) -> (f64, f64) {
     (square, square * square / parts.iter().sum::<f64>())
 }
 
-/// Mean of independent values and half the width of its interval; `None` of fewer than two.
+/// Mean of independent values and half the width of its interval. `None` with fewer than two.
 pub fn mean_and_interval(values: &[f64]) -> Option<(f64, f64)> {
     let freedom = values.len().checked_sub(1).filter(|&freedom| freedom > 0)? as f64;
     let square = squared_deviations(values) / freedom;
     Some((mean(values), quantile(freedom) * (square / (freedom + 1.0)).sqrt()))
 }
 
-/// How many standard errors either side 95 % of Student's t lie within; `freedom` may be a fraction. Not a number without any.
+/// The number of standard errors to either side that hold 95 % of Student's t. `freedom` may be a fraction. NaN without any.
 fn quantile(freedom: f64) -> f64 {
     let student = StudentsT::new(0.0, 1.0, freedom);
     student.map_or(f64::NAN, |student| student.inverse_cdf((1.0 + COVERED) / 2.0))

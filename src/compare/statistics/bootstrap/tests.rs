@@ -16,7 +16,7 @@ struct SingleLevel {
 
 type Tasks = Vec<Vec<Vec<Vec<f64>>>>;
 
-/// Of one arm, or of two.
+/// Levels of one arm, or of two.
 #[derive(Deserialize)]
 struct Levels {
     #[serde(alias = "tasks")]
@@ -85,7 +85,7 @@ fn hosts_that_trainings_share_are_drawn_once_for_all_of_them() {
     assert_levels("crossed", true);
 }
 
-/// As where a network was never measured: then hosts cannot be matched.
+/// A network that was never measured has another shape: its hosts cannot be matched then.
 #[test]
 fn hosts_of_unlike_trainings_are_not_shared() {
     let mut unlike = sample(vec![vec![vec![vec![1.0, 2.0], vec![3.0, 5.0]]; 5]]);
@@ -169,7 +169,7 @@ fn probabilities_and_intervals_are_rliable_s() {
     }
 }
 
-/// One task is always won, with many trainings, and one always lost, with few: they weigh the same.
+/// One task with many trainings is always won, and one with few always lost. They weigh the same.
 #[test]
 fn tasks_weigh_the_same() {
     let first = Sample::of_numbers(&[vec![2.0; 9], vec![1.0; 2]]);
@@ -225,7 +225,7 @@ proptest! {
             prop_assert!((there.low - here.low - shift).abs() < 1e-9);
             prop_assert!((there.high - here.high - shift).abs() < 1e-9);
             prop_assert!(here.low <= here.high);
-            // Student's t knows no bounds.
+            // Student's t has no bounds.
             let is_among = lowest - 1e-9 <= here.low && here.high <= highest + 1e-9;
             prop_assert!(is_among || statistic == Statistic::Mean);
         }

@@ -21,7 +21,7 @@ fn exact_tests_are_scipy_s() {
     }
 }
 
-/// The numbers behind the fewest pairs that a verdict takes.
+/// The least number of pairs that allows a verdict.
 #[test]
 fn the_least_p_of_few_pairs() {
     assert_close(p(&[1.0]), 1.0);
@@ -53,7 +53,7 @@ fn of_many_pairs_signs_are_drawn() {
     assert_ne!(Some(drawn), sign_flip(&differences, 8));
 }
 
-/// More pairs than a word has bits, all ahead: no draw is as extreme, and still the observed one counts.
+/// More pairs than a word has bits, all ahead: no draw is as extreme, but the observed one counts.
 #[test]
 fn no_drawn_p_is_zero() {
     assert_eq!(sign_flip(&[1.0; 100], 3), Some(1.0 / 100_001.0));

@@ -35,7 +35,7 @@ fn quantiles_are_those_of_scipy() {
     }
 }
 
-/// The first table is of the proof: ten policies on three sets of hosts, 76.4 (72.7 to 80.1) by a computation of its own.
+/// The first table comes from the proof: ten policies on three sets of hosts, 76.4 (72.7 to 80.1) by a separate computation.
 #[test]
 fn means_of_trainings_on_shared_hosts_have_the_interval_of_scipy() {
     for (index, case) in reference::<Vec<Table>>("student").into_iter().enumerate() {
@@ -99,7 +99,7 @@ fn intervals_cover_what_they_promise_where_those_of_hosts_drawn_by_training_do_n
     assert!(share(nested) < 0.85, "{}", share(nested));
 }
 
-/// Of R: t.test(c(1, 2, 4))$conf.int, and qt(0.975, 49) = 2.009575.
+/// Values from R: t.test(c(1, 2, 4))$conf.int, and qt(0.975, 49) = 2.009575.
 #[test]
 fn the_interval_of_a_mean_is_that_of_student_s_t() {
     let (mean, half) = mean_and_interval(&[1.0, 2.0, 4.0]).unwrap();
