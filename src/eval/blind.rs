@@ -1,8 +1,9 @@
-//! A policy that cannot see: what it decides most often at each step, written down as a schedule. Played on other hosts beside the
-//! policy itself, the difference is what looking is worth.
+//! A policy without observations: its most frequent decision at each step, as a schedule. The schedule plays on other hosts next
+//! to the policy, and the difference is the value of observing.
 //!
-//! The policy plays greedily for that, on hosts of its own. Decisions of its training would cost nothing, but they were drawn, with
-//! exploration, by weights that have learnt on since: a schedule of them is worse for reasons that have nothing to do with looking.
+//! The policy plays greedily for that, on hosts of its own. Decisions of its training would cost nothing, but they were drawn,
+//! with exploration, by weights that have learnt on since: a schedule of them is worse for reasons that have nothing to do with
+//! looking.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,22 +25,23 @@ use crate::scenario::{Keep, ScheduleConfig, ScheduleEntry, ScheduledCommand};
 use crate::seed::BlueprintRegistry;
 use crate::telemetry::BigInteger;
 
-/// The schedule of a policy, and where it was taken.
+/// The schedule of a policy, and its source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Blind {
-    /// Of the hosts on which the policy decided.
+    /// Seed of the hosts on which the policy decided.
     pub seed: BigInteger,
-    /// How many hosts that were.
+    /// Number of these hosts.
     pub hosts: usize,
     /// Its commands; waits in place of illegal ones.
     pub schedule: ScheduleConfig,
 }
 
-/// How many envs decided what in a step. A wait has no command.
+/// The number of envs for each decision in a step. A wait has no command.
 type Counts = BTreeMap<HeadIndices, (u32, Option<ScheduledCommand>)>;
 
 impl Blind {
-    /// Of a saved policy, by its greedy decisions in `episodes`; of equally frequent ones the first in the order of the action
+    /// Takes the schedule of a saved policy from its greedy decisions in `episodes`. Among equally frequent ones, the first wins
+    /// in the order of the action
     /// space. Stopped early, it returns the schedule of the episodes played so far.
     ///
     /// # Errors
@@ -79,7 +81,7 @@ impl Blind {
         })
     }
 
-    /// Who plays it: a schedule without any order is none.
+    /// The controller that plays it. A schedule without orders cannot be played, so the policy waits.
     pub const fn controller(&self) -> &'static str {
         if self.schedule.entries.is_empty() {
             "wait"
@@ -100,7 +102,7 @@ fn count(world: &mut World, slots: &[SlotId], counts: &mut Counts) {
 }
 
 fn most_frequent(counts: Counts) -> Option<ScheduledCommand> {
-    // The first of equals.
+    // Among equals, the first wins.
     let (_, command) = counts.into_values().min_by_key(|(envs, _)| Reverse(*envs))?;
     command
 }

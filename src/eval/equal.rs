@@ -8,12 +8,12 @@ use crate::host::{HostError, HostPlan, SlotLayout, widened};
 use crate::network::{HostRegistry, NetworkError};
 use crate::scenario::HostChoice;
 
-/// As many steps, of which each takes `step`, as come nearest to `budget`; at least one.
+/// The number of steps that come nearest to `budget`, if each takes `step`. At least one.
 pub fn equal_steps(budget: f64, step: f64) -> u32 {
     ((budget / step).round() as u32).max(1)
 }
 
-/// The host of the same kind just so wide that it has this many parameters or more, or as wide as there are any.
+/// The narrowest host of the same kind that has at least this many parameters, or the widest that there is.
 ///
 /// # Errors
 /// A host that comes in one size, but has fewer.
@@ -38,8 +38,8 @@ pub fn wider(
     }
 }
 
-/// Makes the host just so wide that it has `ratio` times its parameters or more, or as wide as there are any, and returns how
-/// many times it has then.
+/// Widens the host until it has at least `ratio` times its parameters, or to the largest width that there is, and returns the
+/// ratio that it then has.
 pub(super) fn widen(experiment: &mut Experiment, hosts: &HostRegistry, ratio: f64) -> Result<f64, Failure> {
     let (task, folder) = (&mut experiment.task, experiment.folder.as_deref());
     let plan = |host: &HostChoice| -> Result<HostPlan, NetworkError> { Ok(hosts.of(host, folder)?.plan(task.classes)) };

@@ -1,4 +1,4 @@
-//! The result of an evaluation, as values: who played what, how it did, and what readers of the numbers should know.
+//! The result of an evaluation, as values: the players, their results, and caveats for readers of the numbers.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::telemetry::BigInteger;
 /// The policy or run that is evaluated.
 #[derive(Clone, Debug, Serialize)]
 pub struct Subject {
-    /// Folder of the policy; of a run without one that of the run.
+    /// Folder of the policy, or of the run if it has no policy.
     pub policy: PathBuf,
     /// `None` for a policy without its run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,13 +29,13 @@ pub struct Subject {
 /// The checkpoint whose policy was played.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlayedCheckpoint {
-    /// As it was asked for: `last`, `best` or a number of rounds.
+    /// The requested checkpoint: `last`, `best` or a number of rounds.
     pub from: String,
     /// Rounds that its policy was trained in.
     pub rounds: u32,
 }
 
-/// How a policy did beside its opponents.
+/// Results of a policy and its opponents.
 #[derive(Serialize)]
 pub struct Evaluation {
     /// Name of the scenario.
@@ -45,32 +45,32 @@ pub struct Evaluation {
     /// The policy or run that was evaluated.
     #[serde(flatten)]
     pub subject: Subject,
-    /// False if it was stopped before all players had played all episodes.
+    /// Whether all players have played all episodes, and no stop came before.
     pub is_complete: bool,
     /// Caveats for readers of the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Of an episode.
+    /// Steps of an episode.
     pub steps: u32,
-    /// From 0.
+    /// First round, from 0.
     pub first_round: u32,
-    /// Under each seed.
+    /// Rounds under each seed.
     pub rounds: usize,
-    /// Of a round.
+    /// Envs of a round.
     pub envs: usize,
-    /// Of the episodes.
+    /// Seeds of the episodes.
     pub seeds: Vec<BigInteger>,
-    /// By slot, of each learned policy.
+    /// Commits by slot, for each learned policy.
     pub commits: Vec<PolicyCommits>,
-    /// The scenario's charge for one host's worth of parameters, percentage points; `None` of other rents.
+    /// The scenario's charge for one host's worth of parameters, percentage points. `None` for other rents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<f64>,
-    /// The schedule that decides without seeing anything, if it was played.
+    /// The schedule that decides without observing anything, if it was played.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<Blind>,
     /// Seed of the episodes that schedules were chosen by, and of the hosts on which the blind schedule was taken.
     pub search_seed: BigInteger,
-    /// Of each player, in their order.
+    /// Costs of each player, in their order.
     pub costs: Vec<Cost>,
     /// Players and their differences.
     #[serde(flatten)]
@@ -163,9 +163,9 @@ impl Evaluation {
 /// Commits of a learned policy.
 #[derive(Serialize)]
 pub struct PolicyCommits {
-    /// Of the player.
+    /// Name of the player.
     pub name: String,
-    /// In policy order.
+    /// Commits by slot, in policy order.
     pub slots: Vec<SlotCommits>,
 }
 

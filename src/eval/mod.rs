@@ -1,6 +1,6 @@
 //! A trained policy against opponents on the same episodes, none of which it was trained on. Rules and a policy that cannot see
-//! ask what the policy is worth; a wider host, the grown architectures from scratch and the best of many drawn schedules ask
-//! what reviewers of work on growing networks ask first: would something simpler have done as well?
+//! measure the value of the policy. A wider host, the grown architectures from scratch and the best of many drawn schedules
+//! answer the first question of reviewers of work on growing networks: would something simpler have done as well?
 //!
 //! All play in the loop of every run (`compare::episodes`). In: a frozen policy and its scenario ([`Study`]). Out: a
 //! [`PlayedRow`] for each, which [`Comparison`](crate::compare::Comparison) judges with the episode as the unit: it is about

@@ -2,9 +2,9 @@
 
 use crate::scenario::Catalog;
 
-/// The controller that saved policies belong to; as an opponent it has fresh weights.
+/// The controller of saved policies. As an opponent it has fresh weights.
 pub(super) const LEARNED: &str = "actor_critic";
-/// Opponents unless others are asked for; without a learned policy nothing is played blindly.
+/// The default opponents. Without a learned policy nothing is played blindly.
 const USUAL: [&str; 4] = ["heuristic", "random", "wait", "blind"];
 const NONE: &str = "none";
 

@@ -1,5 +1,5 @@
-//! Schedules that are drawn: whether a policy is worth its training is asked against the best of as many schedules as its
-//! compute would have paid for.
+//! Drawn schedules: a policy is compared with the best of as many schedules as its compute would have paid for, to see whether it
+//! was worth its training.
 
 use serde::Serialize;
 
@@ -8,14 +8,14 @@ use crate::growth::{GerminationStyle, Tempo};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::{ActionSpace, BlueprintEntry, PeriodicConfig};
 
-/// Among which schedules the best is sought, and where.
+/// The schedules among which the best is searched, and the seed of the search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// Of the episodes that schedules are judged by, and of the schedules; it is not used for evaluation.
+    /// Seed of the schedules, and of the episodes that judge them. It is not used for evaluation.
     pub seed: u64,
-    /// How many; as many as the policy's training would have paid for if left out.
+    /// Number of schedules. If left out, as many as the policy's training would have paid for.
     pub schedules: Option<u32>,
-    /// That they may grow.
+    /// Blueprints that they may grow.
     pub blueprints: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ pub struct Spent {
 }
 
 impl Search {
-    /// Among what `experiment` lets its controllers grow, under a seed that none of `evaluated` is.
+    /// A search among everything that `experiment` lets its controllers grow, under a seed that isn't in `evaluated`.
     pub fn new(experiment: &Experiment, evaluated: &[u64], schedules: Option<u32>, known: &[BlueprintEntry]) -> Self {
         Self {
             seed: Self::seed_beside(experiment.scenario.run.seed, evaluated),
@@ -38,7 +38,7 @@ impl Search {
         }
     }
 
-    /// A seed for the search: the first after the run's own that is none of `evaluated`.
+    /// A seed for the search: the first after the run's own that isn't in `evaluated`.
     fn seed_beside(own: u64, evaluated: &[u64]) -> u64 {
         let is_free = |seed: &u64| !evaluated.contains(seed);
         // There are fewer seeds evaluated than there are numbers.
@@ -48,8 +48,8 @@ impl Search {
             .unwrap_or(own)
     }
 
-    /// Schedule `index` for an episode of `max_steps` and a host of `slots`: how many seeds, how often one, which ones, and
-    /// how they blend in. All of them can be grown within the episode.
+    /// Schedule `index` for an episode of `max_steps` and a host of `slots`: the number of seeds, their period, their blueprints,
+    /// and the way they blend in. All of them can be grown within the episode.
     pub fn draw(&self, index: u32, slots: usize, max_steps: u32, allowed: &ActionSpace) -> PeriodicConfig {
         let mut rng = RunRng::new(self.seed, Domain::ScheduleSearch, &[index.into()]);
         let growths = 1 + rng.below(slots.max(1) as u64);
@@ -82,7 +82,7 @@ fn growable(experiment: &Experiment, known: &[BlueprintEntry]) -> Vec<String> {
     growable.map(|blueprint| blueprint.name.clone()).collect()
 }
 
-/// `None` of an empty list.
+/// An element, or `None` of an empty list.
 fn pick<T: Clone>(rng: &mut RunRng, among: &[T]) -> Option<T> {
     if among.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! Plays a policy and its opponents, each on the episodes of every seed: first those that decide for themselves, seed by seed,
-//! so that what is played until a stop compares all of them; then those that follow from what the policy has played.
+//! Plays a policy and its opponents, each on the episodes of every seed: first the players that decide for themselves, seed by
+//! seed, so that what is played until a stop compares all of them; then those that follow from what the policy has played.
 
 use std::collections::BTreeMap;
 
@@ -22,31 +22,31 @@ use crate::scenario::{Keep, PeriodicConfig};
 
 /// A policy, its scenario, and its opponents.
 pub struct Study<'a> {
-    /// The scenario's.
+    /// The scenario's experiment.
     pub experiment: Experiment,
     /// The application's additions to the engine.
     pub extension: &'a Extension,
-    /// `None` for a run whose controller learns nothing: it takes the policy's place.
+    /// The policy. `None` for a run whose controller learns nothing, and takes the policy's place.
     pub policy: Option<SavedFolder>,
-    /// How the policy chooses, a row each; at least one.
+    /// The modes in which the policy chooses, a row each. At least one.
     pub modes: Vec<DecideMode>,
-    /// Each once.
+    /// The opponents, each once.
     pub against: Vec<Opponent>,
     /// One entry a seed, at least one.
     pub episodes: Vec<Episodes>,
-    /// For [`Opponent::Schedules`]; its seed is also that of the hosts on which the blind schedule is taken.
+    /// The search for [`Opponent::Schedules`]. Its seed is also that of the hosts on which the blind schedule is taken.
     pub search: Search,
     /// Compute and time of the policy's training; `None` for a policy without its run.
     pub training: Option<Spent>,
     /// Rounds that the policy was trained in.
     pub training_rounds: u32,
-    /// Ends it.
+    /// The signal that ends the study.
     pub stop: &'a StopSignal,
 }
 
-/// Events while one thing is played after the other.
+/// Events of a study that plays its rows one after another.
 pub enum PlayEvent<'a> {
-    /// Something to know of what follows.
+    /// A note about the following rows.
     Note(&'a str),
     /// One begins.
     Begins {
@@ -54,40 +54,40 @@ pub enum PlayEvent<'a> {
         name: &'a str,
         /// Share of all that is played; 0 of what comes on top.
         share: f64,
-        /// Of all its rounds.
+        /// Steps of all its rounds.
         steps: u64,
     },
     /// All envs have played a step.
     Step,
     /// It has been played.
     Ends {
-        /// Mean over its episodes, percent of the validation part; of a search for one network that of the best. `None` if nothing
-        /// was measured.
+        /// Mean over its episodes, percent of the validation part. For a search for one network, that of the best. `None` if
+        /// nothing was measured.
         accuracy: Option<f64>,
-        /// It was played by an earlier process, and is read back.
+        /// Whether an earlier process played it, and it was read back.
         is_kept: bool,
     },
 }
 
-/// Hears what happens.
+/// A receiver of events.
 pub type Report<'r> = dyn FnMut(PlayEvent) + 'r;
 
-/// Why something could not play.
+/// The reason why something could not play.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: {error}")]
 pub struct StudyError {
-    /// Of the row.
+    /// Name of the row.
     pub name: String,
-    /// Without a round in its position: before anything was played.
+    /// The error. Without a round in its position, it came before anything was played.
     pub error: EngineError,
 }
 
 /// Cost of a player.
 #[derive(Clone, Serialize)]
 pub struct Cost {
-    /// Of the player, as tables call it.
+    /// Name of the player in tables.
     pub name: String,
-    /// Of an episode; it may end sooner.
+    /// Steps of an episode. It may end sooner.
     pub steps: u32,
     /// Mean wall time of an episode; those of a seed were played side by side. 0 until all of them have been played.
     pub seconds: f64,
@@ -102,15 +102,15 @@ pub struct Cost {
 /// One player's episodes so far.
 #[derive(Clone)]
 pub struct PlayedRow {
-    /// Who, and at what cost.
+    /// The player and its cost.
     pub cost: Cost,
-    /// The others are its baselines.
+    /// Whether it is a policy. The others are its baselines.
     pub is_policy: bool,
     /// One entry a seed.
     pub played: Vec<PlayedEpisodes>,
 }
 
-/// A row, who plays it, and in what.
+/// A row with its player and its experiment.
 #[derive(Clone)]
 struct Entry {
     row: PlayedRow,
@@ -136,13 +136,13 @@ impl PlayedRow {
         self.played.iter().map(|played| played.seconds).sum()
     }
 
-    /// Mean of an episode's end.
+    /// Mean at the end of an episode.
     fn param_ratio(&self) -> f64 {
         let ratios: Vec<f64> = self.outcomes().map(|outcome| outcome.param_ratio).collect();
         mean(&ratios)
     }
 
-    /// The networks that stood in the end under one of the seeds, for episodes that are to begin with them.
+    /// The networks that stood at the end under one of the seeds, as the start of other episodes.
     fn architectures(&self, seed: usize) -> InitialSeeds {
         let played = &self.played[seed];
         let episodes = played.outcomes.iter().zip(&played.standing);
@@ -173,8 +173,8 @@ impl Study<'_> {
         taken.map(Some).map_err(|error| named("blind", error))
     }
 
-    /// Plays everything. After a stop: the rows and seeds that can be compared, those of the first seed alone while it is
-    /// played.
+    /// Plays everything. After a stop, it returns the rows and seeds that can be compared, or those of the first seed alone while
+    /// it is played.
     ///
     /// # Errors
     /// A controller or policy that does not fit the scenario, or the first failure of a system.
@@ -217,7 +217,7 @@ impl Study<'_> {
         Ok(rows)
     }
 
-    /// Rows that there are to play.
+    /// Number of rows to play.
     pub fn rows(&self) -> usize {
         let policies = self.policy.as_ref().map_or(1, |_| self.modes.len());
         let opponents = self.against.iter().map(|opponent| opponent.rows().len());
@@ -272,7 +272,7 @@ impl Study<'_> {
         modes.collect()
     }
 
-    /// One that decides for itself.
+    /// The row of an opponent that decides for itself.
     fn opponent(&self, opponent: &Opponent, blind: Option<&Blind>) -> Entry {
         let controller = match (opponent, blind) {
             (Opponent::Controller(name), _) => name,
@@ -292,7 +292,7 @@ impl Study<'_> {
         entry
     }
 
-    /// Nothing grows. Seeds about which nothing is decided are not measured, so they add no cost.
+    /// A host that never grows. Its seeds aren't measured, since no one decides about them, so they add no cost.
     fn ungrown(&self, name: &str) -> Entry {
         let mut entry = self.entry(name, "wait");
         let (task, scenario) = (&mut entry.experiment.task, &mut entry.experiment.scenario);
@@ -316,7 +316,7 @@ impl Study<'_> {
     }
 }
 
-/// A study while it is played.
+/// A study in progress.
 struct Playing<'a, 'r> {
     study: &'a Study<'a>,
     report: &'a mut Report<'r>,
@@ -387,7 +387,7 @@ impl Playing<'_, '_> {
     /// How many steps equal compute and equal seconds are follows from what a step takes.
     fn play_from_scratch(&mut self, reference: &PlayedRow) -> Result<Option<Vec<PlayedRow>>, StudyError> {
         let mut rows: Vec<PlayedRow> = Vec::new();
-        // Of equal steps nothing follows: they are the first row.
+        // Equal steps need no measurement: they are the first row.
         let equal: [fn(&PlayedRow) -> f64; 3] = [PlayedRow::macs, PlayedRow::macs, PlayedRow::seconds];
         for (name, of) in Opponent::FromScratch.rows().iter().zip(equal) {
             let mut entry = self.study.ungrown(name);
@@ -403,8 +403,8 @@ impl Playing<'_, '_> {
         Ok(Some(rows))
     }
 
-    /// Draws schedules and plays each for a round, until there are enough of them, or they have taken what the policy's training
-    /// took; then the best of them play. `None` if it was stopped.
+    /// Draws schedules and plays each for a round, until there are enough of them, or they have taken as much as the policy's
+    /// training. Then the best of them play. `None` if it was stopped.
     fn schedules(&mut self) -> Result<Option<Vec<PlayedRow>>, StudyError> {
         let study = self.study;
         let (slots, max_steps) = (study.experiment.layout.len(), study.experiment.task.max_steps);
@@ -435,7 +435,7 @@ impl Playing<'_, '_> {
             seconds += played.seconds;
             let scores = [played.mean_of(|outcome| outcome.accuracy), played.mean_of(net)];
             for ((best, highest), score) in best.iter_mut().zip(&mut highest).zip(scores) {
-                // The first of equals.
+                // Among equals, the first wins.
                 if let Some(score) = score.filter(|score| score > highest) {
                     (*best, *highest) = (schedule.clone(), score);
                 }

@@ -1,4 +1,4 @@
-//! How wide a widened host is; what is played is tested with the program.
+//! The width of a widened host. The tests of the program cover the played rows.
 
 use super::*;
 use crate::engine::Prepared;
