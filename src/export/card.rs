@@ -13,7 +13,7 @@ use crate::report::merged;
 use crate::torch::libtorch_version;
 
 const FORMAT: u32 = 1;
-/// The sections for people in their order, and what is to be known of their numbers.
+/// The sections for people in their order, each with an explanation of its numbers.
 const SECTIONS: [(&str, &str); 8] = [
     (
         "choice",
@@ -48,11 +48,11 @@ const SECTIONS: [(&str, &str); 8] = [
         "Of the given network's weights; `python network.py --certificate` proves that they are as they were.",
     ),
 ];
-/// Values of a list that people are shown; programs get all.
+/// The number of values of a list that people see. Programs get all.
 const LONGEST: usize = 100;
 
-/// All that is known of a network; `tensors` is the content of `network.safetensors`, `choice` why it was chosen, where it was
-/// compared with others.
+/// Everything known about a network. `tensors` is the content of `network.safetensors`, `choice` the reason for its choice, where
+/// it was compared with others.
 pub(super) fn card(network: &GrownNetwork, tensors: &[u8], choice: Option<&str>) -> Value {
     let part = |measured: Option<Measured>| {
         measured.map(|measured| merged(json!({ "interval": interval(&measured) }), &measured))
@@ -77,7 +77,7 @@ pub(super) fn card(network: &GrownNetwork, tensors: &[u8], choice: Option<&str>)
         &json!({
             "format": FORMAT,
             "sha256": sha256(tensors),
-            // With which it was trained or exported.
+            // The version that trained or exported it.
             "torch": libtorch_version(),
         }),
     );
@@ -121,7 +121,7 @@ pub(super) fn markdown(network: &GrownNetwork, card: &Value) -> String {
     text + "\n" + &scaling(network)
 }
 
-/// What a section says: a table, a list of seeds, or a sentence.
+/// The content of a section: a table, a list of seeds, or a sentence.
 fn content(value: &Value) -> String {
     let lines = |lines: &mut dyn Iterator<Item = String>| lines.fold(String::new(), |text, line| text + &line + "\n");
     match value {
@@ -139,7 +139,7 @@ fn content(value: &Value) -> String {
     }
 }
 
-/// The values of an object by their names, those of objects in it behind the names of these.
+/// The values of an object by their names. Values of inner objects have the names of both, the outer one first.
 fn rows_of(value: &Value, at: &str) -> Vec<(String, String)> {
     let Value::Object(fields) = value else {
         return vec![(at.trim_start().into(), shown(value, ", "))];
@@ -175,7 +175,7 @@ pub(super) fn reads_photographs(network: &GrownNetwork) -> bool {
     network.graph.topology == Topology::Image && network.data.full == 255.0 && matches!(network.data.scale.len(), 1 | 3)
 }
 
-/// The size of images that the network reads, and how others are brought to it; nothing where it reads none of files.
+/// The size of images that the network reads, and the way to scale others to it. Empty if it reads no images of files.
 pub(super) fn scaling(network: &GrownNetwork) -> String {
     let side = network.graph.side;
     match reads_photographs(network) {
@@ -187,7 +187,7 @@ pub(super) fn scaling(network: &GrownNetwork) -> String {
     }
 }
 
-/// A name that others gave, as Markdown shows it unchanged; in a table as well.
+/// A name from the outside, as Markdown shows it unchanged, also in a table.
 fn code(name: &str) -> String {
     let shown = |character: char| match character {
         '`' => '\'',

@@ -1,18 +1,18 @@
-//! The Python that exports are made of, of which each gets what it uses.
+//! The Python sources of exports. Each export gets the parts that it uses.
 
 /// Imports.
 pub(super) const HEAD: &str = include_str!("../../assets/export/head.py");
-/// Classes of layers and seeds, each behind those that it uses.
+/// Classes of layers and seeds, each after those that it uses.
 const LAYERS: &str = include_str!("../../assets/export/layers.py");
 /// Reading files of tensors.
 pub(super) const READ: &str = include_str!("../../assets/export/read.py");
 /// A network with its weights.
 pub(super) const LOAD: &str = include_str!("../../assets/export/load.py");
-/// What the file does as a program.
+/// The program in the file.
 pub(super) const MAIN: &str = include_str!("../../assets/export/main.py");
-/// A network with its domains, and the proof that the given one is as it was.
+/// A network with its domains, and the proof that the given one is unchanged.
 pub(super) const DOMAINS: &str = include_str!("../../assets/export/domains.py");
-/// Of photographs, where pixels are bytes.
+/// Reading of photographs, where pixels are bytes.
 pub(super) const PHOTOGRAPH: &str = include_str!("../../assets/export/photograph.py");
 /// Samples of images.
 pub(super) const IMAGES: &str = include_str!("../../assets/export/images.py");

@@ -1,8 +1,8 @@
 //! Networks to take away: a folder of plain PyTorch, which needs nothing of the engine.
 //!
-//! In comes a [`GrownNetwork`] with the bytes of its file; out go its sources in Python, its tensors by the names of these
-//! sources, a card of what it is, and the file itself; of a policy sources and tensors. Everything is made before anything
-//! is written, and the folder appears whole or not at all.
+//! The input is a [`GrownNetwork`] with the bytes of its file. The output is its sources in Python, its tensors by the names of
+//! these sources, a card that describes it, and the file itself. For a policy it is sources and tensors. Everything is made
+//! before anything is written, and the folder appears whole or not at all.
 
 mod card;
 mod library;
@@ -26,18 +26,18 @@ use python::Names;
 
 pub use policy::export_policy;
 
-/// The table of a `grow`, beside the network that it chose.
+/// The table of a `grow`, next to the network that it chose.
 pub const GROWTH_FILE: &str = "grow.json";
-/// Images and logits of the given network of one with domains.
+/// Images and logits of the given network, in the export of a network with domains.
 const CERTIFICATE_FILE: &str = "certificate.safetensors";
-/// The table of an `adapt`, beside the network.
+/// The table of an `adapt`, next to the network.
 pub const ADAPTATION_FILE: &str = "adapt.json";
 /// The same as a page.
 pub const REPORT_FILE: &str = "report.html";
 /// The scenario that plays that network again.
 pub const SCENARIO_FILE: &str = "scenario.ron";
 
-/// The names of all files that an export has, and what Python leaves beside them.
+/// The names of all files of an export, and of files that Python leaves next to them.
 const FILES: [&str; 9] = [
     CERTIFICATE_FILE,
     "network.py",
@@ -50,11 +50,11 @@ const FILES: [&str; 9] = [
     "__pycache__",
 ];
 
-/// Why something is not exported.
+/// The reason why something is not exported.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ExportError {
-    /// A layer or a seed of an application's, or tensors that do not fit.
+    /// A custom layer or seed of an application, or tensors that do not fit.
     #[error("the network is not exported: {0}")]
     Network(#[from] NetworkError),
     /// Weights that cannot be read back.
@@ -71,15 +71,15 @@ pub enum ExportError {
     File(#[from] FileError),
 }
 
-/// Files of a written folder: name and content.
+/// Files of a written folder: names and contents.
 pub type Files = Vec<(&'static str, Vec<u8>)>;
 
-/// The files of a network; `kept` is the content of its own, `choice` a sentence on why it was chosen.
+/// The files of a network. `kept` is the content of its own file, `choice` a sentence on the reason for its choice.
 ///
 /// # Errors
 /// A network that no Python can be written for.
 pub fn export_network(network: &GrownNetwork, kept: Vec<u8>, choice: Option<&str>) -> Result<Files, ExportError> {
-    // Names and shapes fit, and nothing of it is an application's.
+    // Names and shapes fit, and the application has added nothing to it.
     network.build(Backend::CPU)?;
     for domain in network.domains.values() {
         domain.build(Backend::CPU)?;
@@ -135,7 +135,7 @@ pub fn check_place(folder: &Path, force: bool) -> Result<(), ExportError> {
     }
 }
 
-/// Puts the files into `folder`, in the place of all that is there.
+/// Writes the files into `folder`, and replaces all of its content.
 ///
 /// # Errors
 /// A folder that cannot be written; it is then what it was.
@@ -147,10 +147,10 @@ pub fn write(folder: &Path, files: &Files) -> Result<(), ExportError> {
     Ok(replace_folder(folder, &files).at(folder)?)
 }
 
-/// Batches that a batch norm has seen, which its `state_dict` counts: nothing reads it while momentum is fixed.
+/// Batches that a batch norm has seen. Its `state_dict` counts them, but nothing reads the number while momentum is fixed.
 const BATCHES_SEEN: [u8; 8] = 0_i64.to_le_bytes();
 
-/// The file of the `state_dict`; of domains what they don't share with the given network, by `{domain}::{tensor}`.
+/// The file of the `state_dict`. For domains, it has the tensors that they don't share with the given network, by
 fn tensors_of(network: &GrownNetwork, names: &Names) -> Result<Vec<u8>, ExportError> {
     let mut views = Vec::new();
     let given = network
@@ -183,7 +183,7 @@ fn tensors_of(network: &GrownNetwork, names: &Names) -> Result<Vec<u8>, ExportEr
 /// Images of a certificate.
 const CERTIFIED: i64 = 16;
 
-/// Drawn images and what the given network makes of them; and the SHA-256 of its weights, by their names in Python.
+/// Drawn images with the outputs of the given network, and the SHA-256 of its weights, by their names in Python.
 fn certificate_of(network: &GrownNetwork, names: &Names) -> Result<(Vec<u8>, String), ExportError> {
     let [images, logits] = network.on_drawn_images(CERTIFIED)?;
     let views = [("images", Dtype::U8, &images), ("logits", Dtype::F32, &logits)].map(|(name, kind, tensor)| {

@@ -80,7 +80,7 @@ EMBEDDING, HIDDEN, LAYERS = {EMBEDDING_SIZE}, {hidden}, {layers}
     )
 }
 
-/// A line of a table by head. What JSON writes of texts and numbers is Python.
+/// A line of a table by head. Texts and numbers in JSON are valid Python.
 fn entry(head: Head, value: &Value) -> String {
     format!("    {}: {value},\n", json!(head.name()))
 }

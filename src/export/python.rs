@@ -1,4 +1,4 @@
-//! The sources of one network: a line a layer, so that a person can read what grew where.
+//! The sources of one network with a line for each layer, so that a person can read where each seed grew.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::growth::Topology;
 use crate::network::{GrownNetwork, SeedHistory};
 use crate::scenario::{HostNorm, Positions, Shortcut};
 
-/// Words of Python and attributes of `torch.nn.Module`, which no layer may be called by.
+/// Words of Python and attributes of `torch.nn.Module`, which can't be names of layers.
 const TAKEN: &str = "False None True and as assert async await break class continue def del elif else except finally for \
      from global if import in is lambda nonlocal not or pass raise return try while with yield T_destination add_module \
      apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval extra_repr float forward \
@@ -145,7 +145,7 @@ fn plain(text: &str) -> String {
 
 fn images(network: &GrownNetwork) -> String {
     let data = &network.data;
-    // A text in JSON is one in Python.
+    // A text in JSON is valid Python.
     let classes: Vec<String> = data
         .classes
         .iter()
@@ -201,7 +201,7 @@ fn class_of(name: &str, network: &GrownNetwork, names: &Names) -> String {
     )
 }
 
-/// Comment on a seed's history.
+/// Comment on the history of a seed.
 fn comment(network: &GrownNetwork, index: usize, seed: &SeedGraph) -> String {
     let known = network.history_of(index, seed);
     let verb = match known.is_some_and(SeedHistory::was_there) {
@@ -291,7 +291,7 @@ fn construction(graph: &Graph, layer: &LayerGraph) -> String {
         }
         LayerGraph::TextHead { width, .. } => format!("TextHead({width})"),
         LayerGraph::Seed(seed) => seed_construction(graph.topology, seed),
-        // None of its own; the other was refused.
+        // Pools have no parameters. Custom layers were refused.
         LayerGraph::Pool | LayerGraph::Custom => String::new(),
     }
 }
