@@ -1,4 +1,4 @@
-//! How large a grown network may be, and which seeds it may have then.
+//! The largest size of a grown network, and the seeds that fit into it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,26 +9,26 @@ use crate::host::HostPlan;
 use crate::scenario::HostOutline;
 use crate::seed::BlueprintRegistry;
 
-/// The most that a grown network may have.
+/// The largest size of a grown network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
-    /// How many.
+    /// The amount.
     pub amount: Amount,
-    /// Multiply-accumulates of a sample; else parameters.
+    /// Whether it counts multiply-accumulates of a sample, not parameters.
     pub is_macs: bool,
 }
 
-/// A number, or a multiple of what the host has.
+/// A number, or a multiple of the host's size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// Of the host's, above 1.
+    /// Multiple of the host's size, above 1.
     Times(f64),
-    /// In all.
+    /// Total size.
     Total(f64),
 }
 
 impl Budget {
-    /// Whether a network grown from a host with these fits.
+    /// Whether a network of size `grown` from a host of this size fits.
     pub fn allows(self, host: Size, grown: Size) -> bool {
         let [host, grown] = [host, grown].map(|size| if self.is_macs { size.macs } else { size.parameters } as f64);
         match self.amount {
@@ -94,7 +94,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Of a host.
+    /// Size of a host.
     pub fn of(plan: &HostPlan) -> Self {
         Self {
             parameters: plan.outline().parameters,
@@ -113,10 +113,10 @@ impl Size {
 /// Seeds that are planted together: the slot of each, in policy order, and its blueprint.
 pub type Planting = Vec<(String, &'static str)>;
 
-/// Most slots that are tried one by one.
+/// The largest number of slots that are tried one by one.
 const SINGLE_SLOTS: usize = 6;
 
-/// Seeds for images and for texts from the strongest to the smallest, and the attention behind them.
+/// Seeds for images and for texts from the strongest to the smallest, followed by the attention.
 const fn ladder(topology: Topology) -> [&'static str; 4] {
     match topology {
         Topology::Image => ["conv_heavy", "conv_light", "depthwise", "attention"],
@@ -126,7 +126,7 @@ const fn ladder(topology: Topology) -> [&'static str; 4] {
 
 /// Seeds planted blindly into `slots`, each planting as strong as `budget` allows; none where nothing fits.
 ///
-/// From fresh weights heavy, heavy, attention by order of slots, and what is left of it with fewer seeds; `is_given`: into a
+/// From fresh weights: heavy, heavy, attention in the order of slots, and the same with fewer seeds. With `is_given`: into a
 /// trained network a seed into the first and the last slot, and one into each slot alone, as which slot is right depends on
 /// what has changed in the data.
 pub fn plantings(

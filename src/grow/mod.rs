@@ -1,5 +1,6 @@
-//! Grows a network within a budget, and says whether growing was worth it: beside it, at equal compute and with as many tries,
-//! stand the given network, the same trained without growth, a wider host, and the grown form from fresh weights.
+//! Grows a network within a budget, and says whether growth was worth it. The table compares it, at equal compute and with
+//! equally many tries, with the given network, the same trained without growth, a wider host, and the grown form from fresh
+//! weights.
 //!
 //! All of them are the same loop over the same data, so a row is a scenario with a few fields set (`play`), played once and
 //! kept in the folder of the result (`shelf`, `rows`). What is planted follows from the budget (`budget`); networks are chosen by
@@ -38,32 +39,32 @@ pub struct Order<'a> {
     pub base: Base<'a>,
     /// Names that the application knows.
     pub names: &'a Names,
-    /// The most that it may have.
+    /// The largest size of the grown network.
     pub budget: Budget,
-    /// The host begins with weights that somebody has trained.
+    /// Whether the host begins with trained weights.
     pub is_given: bool,
-    /// Learning rates that are tried for every row; the task's own if empty.
+    /// Learning rates that are tried for every row, or the task's own if empty.
     pub rates: Vec<f64>,
-    /// A policy that decides what is planted, in place of blind schedules.
+    /// A policy that decides what to plant, instead of blind schedules.
     pub policy: Option<SavedFolder>,
     /// Data that a given network was trained on: its accuracy on them is measured as well.
     pub old: Option<TaskData>,
-    /// Which row is written.
+    /// The row to write.
     pub keep: Keep,
-    /// Where what has been played is kept until the result takes its place.
+    /// Folder that keeps finished attempts until the result replaces it.
     pub place: PathBuf,
-    /// Existing content is removed, and everything played again.
+    /// Whether existing content is removed, and everything played again.
     pub is_forced: bool,
 }
 
-/// The grown network, and the rows beside it.
+/// The grown network, and the rows to compare it with.
 #[derive(Serialize)]
 pub struct Growth {
-    /// Which row is the result, and why.
+    /// The row that is the result, and the reason.
     pub choice: Choice,
-    /// In the order of [`Way`].
+    /// Rows in the order of [`Way`].
     pub rows: Vec<Row>,
-    /// Each planting at its best learning rate; the best of them by validation is the grown row.
+    /// Each planting at its best learning rate. The best of them by validation is the grown row.
     pub tried: Vec<Row>,
     /// Oddities of the data, and comparisons that could not be made, and why.
     pub notes: Vec<String>,
@@ -75,7 +76,7 @@ pub struct Growth {
     pub scenario: Scenario,
 }
 
-/// Plays all rows, but what is kept of them already, and chooses.
+/// Plays all rows that aren't finished yet, and chooses.
 ///
 /// # Errors
 /// [`GrowError`].
@@ -85,7 +86,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let folder = prepared.file.folder.as_deref();
     let mut data = TaskData::load(task, folder, &order.names.data)?;
     let known = order.names.hosts.classes(task, folder);
-    // For another number of classes its head is drawn.
+    // With another number of classes the head is drawn.
     let is_of_same = known.len() as i64 != task.classes || data.compare_classes(&known);
     let no_test_part = "the data have no test part, on which networks could be compared; set task.split, or bring one";
     let test = TestPart::of(&data)?.ok_or_else(|| GrowError::Refused(no_test_part.into()))?;
@@ -134,7 +135,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     for note in data.notes() {
         playing.note(note.clone());
     }
-    // What it knew, a head that is drawn no longer tells.
+    // A drawn head cannot show what the network knew.
     let mut old = order.old.clone().filter(|_| is_head_given);
     if let Some(old) = &mut old {
         old.check_host(plan.topology(), plan.input())?;

@@ -1,4 +1,4 @@
-//! Plays one way to spend the compute: the scenario with what is set for it, a number of networks, and takes the best.
+//! Plays one way to spend the compute: the scenario with its settings and a number of networks, of which it takes the best.
 
 use std::ops::AddAssign;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::scenario::{Catalog, InitialSeed, InitialTopology, Loaded, Override};
 /// Starting point of every attempt.
 #[derive(Clone)]
 pub struct Base<'a> {
-    /// How messages name the scenario.
+    /// Name of the scenario in messages.
     pub label: String,
     /// The scenario.
     pub file: ScenarioFile,
@@ -36,27 +36,27 @@ pub struct Base<'a> {
     pub extension: &'a Extension,
     /// Worker threads.
     pub threads: usize,
-    /// Ends it.
+    /// The signal that ends it.
     pub stop: &'a StopSignal,
 }
 
 /// Settings of an attempt.
 #[derive(Clone, Default)]
 pub struct Variant {
-    /// Fields and their values, beside those of the base.
+    /// Fields and their values, added to those of the base.
     pub sets: Vec<(&'static str, String)>,
-    /// Who decides; waits if left out.
+    /// The controller that decides. If left out, it waits.
     pub controller: Option<&'static str>,
     /// Weights of a policy that decides.
     pub policy: Option<SavedFolder>,
-    /// A single network is enough.
+    /// Whether a single network is enough.
     pub is_single: bool,
 }
 
 /// Effort spent on all networks that were tried.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Effort {
-    /// How many.
+    /// Number of networks.
     pub tried: usize,
     /// Multiply-accumulates of their training and validation.
     pub macs: u64,
@@ -75,7 +75,7 @@ impl AddAssign for Effort {
 /// Result of playing a variant.
 #[derive(Serialize, Deserialize)]
 pub struct Played {
-    /// All of it.
+    /// Effort of all networks.
     pub effort: Effort,
     /// Networks whose training diverged, so that the governor put an earlier state back.
     pub diverged: usize,
@@ -112,7 +112,7 @@ impl Attempt {
         }
     }
 
-    /// Its seeds, in the form in which a scenario lists those that episodes begin with.
+    /// Its seeds, in the form of a scenario's `initial_topology`.
     pub fn topology(&self) -> InitialTopology {
         let network = &self.network;
         let seeds = network.growth.iter().map(|seed| {
@@ -129,7 +129,7 @@ impl Attempt {
     }
 }
 
-/// A way to spend the compute.
+/// A way to use the compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
@@ -148,7 +148,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// As tables call it.
+    /// The name in tables.
     pub const fn name(self, is_given: bool) -> &'static str {
         match self {
             Self::Given => "as given",
@@ -164,17 +164,17 @@ impl Way {
 
 /// The best network of a way to spend the compute.
 pub struct Entry {
-    /// Which one.
+    /// The way.
     pub way: Way,
-    /// With its network.
+    /// The attempt with its network.
     pub attempt: Attempt,
-    /// Of all networks that were tried for it.
+    /// Effort of all networks that were tried for it.
     pub effort: Effort,
     /// The part of the compute that it could not use.
     pub note: Option<String>,
 }
 
-/// Why nothing could be grown.
+/// The reason why nothing could be grown.
 #[derive(Debug, thiserror::Error)]
 pub enum GrowError {
     /// The scenario, as the base and the variant make it, is none.
@@ -183,13 +183,13 @@ pub enum GrowError {
     /// A system failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// Nothing can be grown so, in words.
+    /// Growth is impossible with these inputs, in words.
     #[error("{0}")]
     Refused(String),
     /// Data that cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// A host that cannot be.
+    /// A host that cannot be built.
     #[error(transparent)]
     Host(#[from] HostError),
     /// A network that cannot be applied.
@@ -209,7 +209,7 @@ impl Base<'_> {
     /// # Errors
     /// Every problem of it.
     pub fn prepare(&self, variant: &Variant) -> Result<Prepared, SetupError> {
-        // The user's win, then the attempt's.
+        // The user's settings win, then those of the attempt.
         let mut overrides = self.overrides.clone();
         for (path, value) in variant.sets.iter().chain(&self.sets) {
             let set = Override::argument(format!("set for a training: {path}={value}"), path, value.clone());

@@ -1,4 +1,4 @@
-//! The rows of a `grow`: the settings of each, and how long it may take, so that all take the same compute.
+//! The rows of a `grow`: the settings and the length of each, so that all take the same compute.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ use crate::scenario::{Loaded, OptimizerConfig, ron_text};
 use crate::torch::PlainTensor;
 use crate::validation::macs_of_training;
 
-/// All layers, as `task.freeze` has them.
+/// All layers, in the form of `task.freeze`.
 const ALL: &str = "[\"all\"]";
-/// By how much of the grown network's compute a row may miss it without saying so: steps are whole.
+/// The largest share of the grown network's compute by which a row may miss it without a note: steps are whole.
 const WHOLE_STEPS: f64 = 0.05;
 
 /// A planting by its name, and its result.
 type Planted = (String, Entry);
 
-/// All that trainings follow from, by name: where it differs, they do.
+/// All inputs of the trainings, by name. Different values mean different trainings.
 pub fn ordered<'w>(
     prepared: &Prepared,
     data: &TaskData,
@@ -47,7 +47,7 @@ pub fn ordered<'w>(
 }
 
 impl Order<'_> {
-    /// What the attempts follow from beside the scenario, by name.
+    /// The inputs of the attempts besides the scenario, by name.
     pub(super) fn own_fields(&self, ways: &[Way]) -> [(&'static str, String); 5] {
         let policy = self.policy.as_ref();
         let policy = policy.and_then(|policy| policy.file(WEIGHTS_FILE).ok()).map(sha256);
@@ -56,7 +56,7 @@ impl Order<'_> {
             ("--weights", self.is_given.to_string()),
             ("--rates", format!("{:?}", self.rates)),
             ("the policy (hash)", policy.unwrap_or_default()),
-            // Other names of classes leave a row out.
+            // Different names of classes leave a row out.
             ("the rows", format!("{ways:?}")),
         ]
     }
@@ -106,12 +106,12 @@ pub struct Playing<'a, 'r> {
     pub plan: &'a HostPlan,
     /// Names and variants of the plantings.
     pub growing: Vec<(String, Variant)>,
-    /// Rows beside the grown one.
+    /// Rows to compare with the grown one.
     pub ways: Vec<Way>,
     pub report: &'a mut Report<'r>,
     /// Attempts that have begun.
     pub number: usize,
-    /// Of the present row.
+    /// Effort of the present row.
     pub effort: Effort,
     pub notes: Vec<String>,
     /// Networks whose training diverged, and all, by learning rate.
@@ -119,13 +119,13 @@ pub struct Playing<'a, 'r> {
 }
 
 impl Playing<'_, '_> {
-    /// Says what is to be known of what follows.
+    /// Reports a note about the following rows.
     pub fn note(&mut self, note: String) {
         (self.report)(PlayEvent::Note(&note));
         self.notes.push(note);
     }
 
-    /// Says at which rates trainings diverged.
+    /// Reports the rates at which trainings diverged.
     pub fn note_diverged(&mut self) {
         for (rate, [diverged, tried]) in std::mem::take(&mut self.diverged) {
             if diverged > 0 {
@@ -141,7 +141,7 @@ impl Playing<'_, '_> {
         std::mem::take(&mut self.effort)
     }
 
-    /// Attempts, and networks that they train, in all.
+    /// Total number of attempts, and of the networks that they train.
     fn all(&self) -> (usize, u64) {
         let (plantings, rates) = (self.growing.len(), self.order.rates.len().max(1));
         let trained = self.ways.iter().filter(|way| **way != Way::Given).count();
@@ -181,7 +181,7 @@ impl Playing<'_, '_> {
         Ok((plantings, best.map(|best| entry(best, all))))
     }
 
-    /// Everything else that the compute of `grown` could have been spent on: as many networks of each, for as many
+    /// Plays every other use of the compute of `grown`: as many networks of each, for as many
     /// multiply-accumulates each as the grown one took, or the host in the task's steps where nothing has grown.
     pub fn others(&mut self, grown: Option<&Entry>) -> Result<Vec<Entry>, GrowError> {
         let equal = match grown {
@@ -223,7 +223,7 @@ impl Playing<'_, '_> {
         Ok(entries)
     }
 
-    /// Settings of a row, without its steps; `None` of one that there is not.
+    /// Settings of a row, without its steps. `None` if the row doesn't exist.
     fn variant(&mut self, way: Way, grown: Option<&Entry>) -> Result<Option<Variant>, GrowError> {
         let task = &self.prepared.loaded.task;
         let rounds = ("run.rounds", self.growing.len().to_string());
@@ -263,8 +263,8 @@ impl Playing<'_, '_> {
         }))
     }
 
-    /// Multiply-accumulates of a step of what is prepared, or of the form that has `grown`, by the rule by which those that were
-    /// taken are counted.
+    /// Multiply-accumulates of a step of the prepared host, or of the form that has `grown`, by the same rule as the count of
+    /// those that were taken.
     fn step_macs(&self, prepared: &Prepared, grown: Option<&Entry>) -> Result<u64, GrowError> {
         let Loaded { scenario, task, .. } = &prepared.loaded;
         let costs = match grown {
@@ -359,7 +359,7 @@ impl Playing<'_, '_> {
     }
 }
 
-/// All layers with parameters but the last, the head, as `task.freeze` has them.
+/// All layers with parameters except the last, the head, in the form of `task.freeze`.
 fn body(plan: &HostPlan) -> String {
     let mut layers = plan.outline().layers;
     layers.pop();

@@ -13,14 +13,14 @@ use crate::storage::{File, put_back, read_dir, replace_folder, replace_synced};
 /// Settings of an order, by name.
 pub type Ordered = BTreeMap<String, String>;
 
-/// Its presence says that a folder holds no result yet.
+/// File whose presence says that a folder holds no result yet.
 const ORDER: &str = "order.json";
 
-/// Begins in `folder`, in the place of all that it holds if `is_forced`, or continues what the same order has begun. While what it
-/// returns is open, no other process does.
+/// Begins in `folder`, and with `is_forced` replaces all of its content, or continues the same order. While the returned file is
+/// open, no other process can.
 ///
 /// # Errors
-/// A folder with something else, in which another order was begun or another process grows, or that cannot be written.
+/// A folder with other content, with another order, or with another process that grows; a folder that cannot be written.
 pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, GrowError> {
     let order = folder.join(ORDER);
     put_back(folder).at(folder)?;
@@ -38,16 +38,16 @@ pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, G
         }
     };
     let lock = order.is_file().then(locked).transpose()?;
-    // An order under which nothing has been played is in no one's way.
+    // An order under which nothing has been played may be replaced.
     match (held.iter().find(|name| !is_forced && *name != ORDER), lock) {
-        // As the result is written in the end: if it cannot be, that is known now.
+        // The result is written in the same way at the end: if that is impossible, it fails now.
         (None, _) => {
             let text = serde_json::to_vec_pretty(ordered).at(&order)?;
             replace_folder(folder, &[(ORDER, text.as_slice())]).at(folder)?;
             locked()
         }
         (Some(_), Some(lock)) => {
-            // All is replaced in the end.
+            // All content is replaced at the end.
             let mut names = held.iter().map(|name| name.to_string_lossy());
             if let Some(name) = names.find(|name| !["order", "attempt", "."].iter().any(|own| name.starts_with(own))) {
                 return Err(occupied(format!(
@@ -76,7 +76,7 @@ pub fn files(folder: &Path, number: usize) -> [PathBuf; 2] {
     ["json", "safetensors"].map(|ending| folder.join(format!("attempt{number}.{ending}")))
 }
 
-/// Attempt `number`, if it was put there whole.
+/// Attempt `number`, if it was written whole.
 pub fn read(folder: &Path, number: usize) -> Option<Played> {
     let [about, network] = files(folder, number);
     let mut played: Played = serde_json::from_str(&fs::read_to_string(about).ok()?).ok()?;
@@ -86,7 +86,7 @@ pub fn read(folder: &Path, number: usize) -> Option<Played> {
     Some(played)
 }
 
-/// Puts it there, its network first: what is said of it says that it is whole.
+/// Writes it, its network first: the file about the attempt marks it as whole.
 ///
 /// # Errors
 /// Files that cannot be written.

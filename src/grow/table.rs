@@ -5,21 +5,21 @@ use serde::Serialize;
 use super::play::{Entry, Way};
 use crate::compare::statistics::{Z, wilson};
 
-/// Which samples of the test part a network gets right.
+/// The samples of the test part that a network classifies correctly.
 pub struct Tested {
-    /// By sample, of texts by token.
+    /// Whether it is right by sample, or for texts by token.
     pub new: Vec<bool>,
     /// The same of the old data.
     pub old: Option<Vec<bool>>,
 }
 
-/// Which row is written.
+/// The row to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Keep {
-    /// The one that is better than the others, as far as that can be told.
+    /// The one that is better than the others, as far as the intervals can show.
     #[default]
     Best,
-    /// The grown one, also where others are better.
+    /// The grown one, even if others are better.
     Grown,
 }
 
@@ -39,7 +39,7 @@ pub struct Bounded {
 pub struct Row {
     /// Kind of row.
     pub way: Way,
-    /// As tables call it.
+    /// The name in tables.
     pub name: String,
     /// Trainable values.
     pub parameters: u64,
@@ -47,7 +47,7 @@ pub struct Row {
     pub macs: u64,
     /// Those of its training and validation, in billions.
     pub gmacs: f64,
-    /// The same of all networks that were tried.
+    /// The same for all networks that were tried.
     pub gmacs_in_all: f64,
     /// The part of the others' compute that it could not use.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub struct Row {
     pub steps: u32,
     /// Wall time of everything that was tried for it.
     pub seconds: f64,
-    /// How many networks were tried, of which this is the best by validation.
+    /// Number of networks that were tried. This is the best of them by validation.
     pub tried: usize,
     /// The learning rate that was best on validation.
     pub rate: f64,
@@ -74,14 +74,14 @@ pub struct Row {
     pub seeds: Vec<(String, String)>,
 }
 
-/// Which row is written, and why.
+/// The row that is written, and the reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
-    /// Of the row.
+    /// Kind of the row.
     pub way: Way,
-    /// Of the row.
+    /// Name of the row.
     pub name: String,
-    /// In a sentence.
+    /// The reason, in a sentence.
     pub why: String,
 }
 
@@ -97,7 +97,7 @@ pub fn share(correct: &[bool]) -> Bounded {
     }
 }
 
-/// How much larger the share of `one` is than that of `other`, percentage points, of the same samples; with the interval of Agresti
+/// The difference of the shares of `one` and `other` on the same samples, percentage points, with the interval of Agresti
 /// and Min (2005), which holds where few samples differ: half a sample is added to each of the four ways to answer.
 pub fn paired(one: &[bool], other: &[bool]) -> Bounded {
     let of = |pair: (bool, bool)| {
@@ -119,7 +119,7 @@ pub fn paired(one: &[bool], other: &[bool]) -> Bounded {
 }
 
 impl Row {
-    /// The best network of a way; `grown` is what it is compared with.
+    /// The best network of a way. It is compared with `grown`.
     pub fn new(entry: &Entry, is_given: bool, tested: &Tested, grown: Option<&Tested>) -> Self {
         let (attempt, effort) = (&entry.attempt, entry.effort);
         let network = &attempt.network;
@@ -148,8 +148,8 @@ impl Row {
     }
 }
 
-/// Of the rows that are ahead of growth by their interval the best; else growth, if it is ahead of the best of the others by its own;
-/// else that one. All that are ahead of growth are named.
+/// The best of the rows whose interval puts them ahead of growth; else growth, if it is ahead of the best of the others by its
+/// own; else that one. All that are ahead of growth are named.
 pub fn choose(rows: &[Row], keep: Keep) -> Option<Choice> {
     let others = || rows.iter().filter(|row| row.way != Way::Grown);
     let best = best_of(others());
@@ -207,11 +207,11 @@ impl Row {
 
 const NOTHING_GREW: &str = "no seed within the budget was committed in the steps that there were";
 
-/// By validation: the test part chooses nothing.
+/// The choice goes by validation: the test part chooses nothing.
 fn best_of<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
     rows.max_by(|a, b| {
         let by_validation = a.validation.total_cmp(&b.validation);
-        // Of equals the smaller, and the given network before what was made of it.
+        // Among equals the smaller wins, and the given network before networks made from it.
         by_validation
             .then(b.parameters.cmp(&a.parameters))
             .then((b.way as u8).cmp(&(a.way as u8)))

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A lock is an open file's: within one process it keeps out as another process is kept out.
+/// A lock belongs to an open file, so it excludes a second opener in the same process like one in another process.
 #[test]
 fn a_folder_in_which_somebody_grows_is_no_one_else_s_even_by_force() {
     let place = tempfile::tempdir().unwrap();

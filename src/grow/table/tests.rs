@@ -44,7 +44,7 @@ fn paired_differences_know_which_samples_differ() {
         (ahead.low + 22.036_544).abs() < 1e-5 && (ahead.high - 62.036_544).abs() < 1e-5,
         "{ahead:?}"
     );
-    // Four of a thousand, all for one side, decide nothing: the exact test has p = 0.125.
+    // Four of a thousand, all on one side, decide nothing: the exact test has p = 0.125.
     let [few, none] = [4, 0].map(|count| (0..1000).map(|sample| sample < count).collect::<Vec<_>>());
     assert!(paired(&few, &none).low < 0.0);
 }
