@@ -150,7 +150,8 @@ pub fn write(folder: &Path, files: &Files) -> Result<(), ExportError> {
 /// Batches that a batch norm has seen. Its `state_dict` counts them, but nothing reads the number while momentum is fixed.
 const BATCHES_SEEN: [u8; 8] = 0_i64.to_le_bytes();
 
-/// The file of the `state_dict`. For domains, it has the tensors that they don't share with the given network, by
+/// The file of the `state_dict`. For domains, it has the tensors that they don't share with the given network, by the name
+/// `{domain}::{tensor}`.
 fn tensors_of(network: &GrownNetwork, names: &Names) -> Result<Vec<u8>, ExportError> {
     let mut views = Vec::new();
     let given = network
