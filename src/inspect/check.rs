@@ -1,7 +1,7 @@
 //! Checks whether the folder of a run or a sweep is sound, and lists its remaining uses.
 //!
-//! Every recorded hash is compared with its file, every file is read, and what should be there is looked for. Nothing on disk is
-//! changed: a run that is being played is checked as far as it is written, and what its process has yet to write is no
+//! It compares every recorded hash with its file, reads every file, and looks for missing ones. Nothing on disk is
+//! changed: a run that is being played is checked as far as it is written, and content that its process has yet to write isn't
 //! damage.
 
 mod events;
@@ -17,35 +17,35 @@ use crate::record::ListedState;
 use crate::scenario::{Catalog, visible};
 use crate::sweep::SweepFolder;
 
-/// Findings of a part that are listed one by one.
+/// The number of findings of a part that are listed one by one.
 const TOLD: usize = 8;
-/// Characters of one.
+/// Longest finding in characters.
 const LONGEST: usize = 600;
 
-/// How much a finding matters.
+/// The importance of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
     /// Worth knowing; nothing is lost.
     Note,
-    /// Something is not what it was, or not there.
+    /// Something has changed, or is missing.
     Problem,
 }
 
 /// Something about a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How much it matters.
+    /// Its importance.
     pub weight: Weight,
-    /// Inside the folder that was checked; empty for the folder itself.
+    /// Path inside the folder that was checked. Empty for the folder itself.
     pub file: String,
-    /// From 1; `None` where it is about the whole file.
+    /// Line, from 1. `None` where it is about the whole file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// Of the beginning of that line.
+    /// Offset of the beginning of that line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte: Option<u64>,
-    /// The finding, and what was expected.
+    /// The finding, and the expectation.
     pub what: String,
 }
 
@@ -65,11 +65,11 @@ impl fmt::Display for Finding {
 /// One part of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// A word.
+    /// Name of the part, a word.
     pub name: String,
-    /// Short summary of what was looked at.
+    /// Short summary of the checked content.
     pub seen: String,
-    /// In the order in which they were found.
+    /// Findings, in the order in which they were found.
     pub findings: Vec<Finding>,
     /// Findings beyond those that are listed.
     pub omitted: usize,
@@ -83,7 +83,7 @@ impl Part {
         }
     }
 
-    /// The weight of what weighs most; `None` if all is well.
+    /// The weight of the heaviest finding. `None` if all is well.
     pub fn weight(&self) -> Option<Weight> {
         self.findings.iter().map(|finding| finding.weight).max()
     }
@@ -100,7 +100,7 @@ impl Part {
         self.add(Weight::Note, file.into(), None, what.into());
     }
 
-    /// A line at most: names in a damaged file may have any length.
+    /// One line at most: names in a damaged file may have any length.
     fn add(&mut self, weight: Weight, file: String, place: Option<(usize, u64)>, what: String) {
         if self.findings.len() >= TOLD {
             self.omitted += 1;
@@ -133,7 +133,7 @@ pub enum Use {
 }
 
 impl Use {
-    /// As in JSON.
+    /// The name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Resume => "resume",
@@ -153,7 +153,7 @@ pub enum CheckVerdict {
     Sound,
     /// Something is damaged, but it can be resumed.
     Resumable,
-    /// It cannot be resumed, but what is left can be used.
+    /// It cannot be resumed, but the rest can be used.
     Usable,
     /// It is unusable.
     Useless,
@@ -164,16 +164,16 @@ pub enum CheckVerdict {
 pub struct Check {
     /// The folder.
     pub folder: PathBuf,
-    /// The state of a run; `None` of anything else.
+    /// The state of a run. `None` for anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<ListedState>,
-    /// Whether a process plays it now: what it has not written yet was not checked.
+    /// Whether a process plays it now. Content that it has not written yet was not checked.
     pub is_played: bool,
     /// The result.
     pub verdict: CheckVerdict,
     /// Uses that remain.
     pub good_for: Vec<Use>,
-    /// In order.
+    /// Parts, in order.
     pub parts: Vec<Part>,
 }
 
@@ -196,7 +196,7 @@ impl Check {
         }
     }
 
-    /// The same of a run that a resume refuses for what its scenario names outside of the folder.
+    /// The same findings of a run that cannot be resumed because of something outside of the folder that its scenario names.
     #[must_use]
     pub fn not_resumable(mut self, why: &str) -> Self {
         let mut part = Part::new("inputs");
@@ -209,7 +209,7 @@ impl Check {
         }
     }
 
-    /// Of a folder that is neither a run nor a sweep.
+    /// The check of a folder that is neither a run nor a sweep.
     fn of_nothing(folder: &Path, why: &str) -> Self {
         let mut part = Part::new("folder");
         part.problem("", why);

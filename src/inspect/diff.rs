@@ -1,6 +1,6 @@
-//! Where two runs part: the first field in which they differ, or the first ones of every kind.
+//! The place where two runs part: the first field in which they differ, or the first ones of every kind.
 //!
-//! Files are read side by side, so that runs with any number of events need little memory. What differs by nature between
+//! Files are read in parallel, so that runs with any number of events need little memory. Values that differ by nature between
 //! two runs of one seed is left out: see [`strip_volatile`](crate::telemetry::strip_volatile).
 
 mod outline;
@@ -28,7 +28,7 @@ pub enum DiffKind {
     Scenario,
     /// `events.jsonl`.
     Events,
-    /// Those that both runs have after equal rounds.
+    /// Checkpoints that both runs have after equal rounds.
     Checkpoints,
 }
 
@@ -36,7 +36,7 @@ impl DiffKind {
     /// All of them, in order.
     pub const ALL: [Self; 3] = [Self::Scenario, Self::Events, Self::Checkpoints];
 
-    /// As in JSON, and what is counted of it.
+    /// The name in JSON, and the unit of its count.
     const fn words(self) -> [&'static str; 2] {
         match self {
             Self::Scenario => ["scenario", "fields"],
@@ -49,7 +49,7 @@ impl DiffKind {
 /// Characters of a value or a name that are shown.
 const SHOWN: usize = 200;
 
-/// How much of the differences is looked for.
+/// The number of differences to look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// The first one.
@@ -61,17 +61,17 @@ pub enum Extent {
 /// The value in one of the runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
-    /// Where it says so.
+    /// File with the value.
     pub file: PathBuf,
-    /// From 1; `None` in files without lines.
+    /// Line, from 1. `None` in files without lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// `None` where it says nothing.
+    /// The value. `None` where there is none.
     pub value: Option<Value>,
 }
 
 impl Side {
-    /// Of a file, or of a line of it.
+    /// The value in a file, or in a line of it.
     fn new(file: &Path, line: Option<usize>, value: Option<Value>) -> Self {
         let file = file.into();
         Self { file, line, value }
@@ -94,27 +94,27 @@ impl fmt::Display for Side {
 /// A field in which two runs differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// In what.
+    /// The kind of difference.
     pub kind: DiffKind,
-    /// When, as far as it belongs to a time.
+    /// Its time, as far as it has one.
     #[serde(flatten)]
     pub at: Position,
-    /// Type of the event; `None` of anything else.
+    /// Type of the event. `None` for anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// Its path; of a tensor its name and the index of the element.
+    /// Path of the field. For a tensor, its name and the index of the element.
     pub field: String,
     /// The first run's value.
     pub left: Side,
     /// The second run's value.
     pub right: Side,
-    /// Of elements of tensors: how many steps of their precision they lie apart.
+    /// The distance between elements of tensors, in steps of their precision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ulp: Option<u64>,
 }
 
 impl Difference {
-    /// Of a field that belongs to no time and no event.
+    /// A field without a time and an event.
     fn new(kind: DiffKind, field: impl Into<String>, [left, right]: [Side; 2]) -> Self {
         Self {
             kind,
@@ -146,10 +146,10 @@ impl fmt::Display for Difference {
     }
 }
 
-/// How much of a kind was compared.
+/// The compared amount of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Compared {
-    /// What.
+    /// The kind.
     pub kind: DiffKind,
     /// Fields, events or files that both runs have.
     pub count: usize,
@@ -167,14 +167,14 @@ impl fmt::Display for Compared {
 pub struct Diff {
     /// Parts compared before the search ended.
     pub compared: Vec<Compared>,
-    /// In the order in which they were found; empty for runs that are equal.
+    /// Differences in the order in which they were found. Empty for equal runs.
     pub differences: Vec<Difference>,
 }
 
-/// Why two runs cannot be compared.
+/// The reason why two runs cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffError {
-    /// There is none.
+    /// There is no run.
     #[error("{} is no run directory: it has no resolved.ron", .0.display())]
     NoRun(PathBuf),
     /// A file that cannot be read.
@@ -211,7 +211,7 @@ impl Found {
         }
     }
 
-    /// Notes the fields in which two files of RON differ, but for those that are left out; a field of one file alone has no
+    /// Notes the fields in which two files of RON differ, except those that are left out. A field of one file alone has no
     /// place in the other.
     fn add_fields(&mut self, files: &[PathBuf; 2], texts: &[String; 2], is_left_out: fn(&str) -> bool) {
         for (path, fields) in outline::differing(&texts[0], &texts[1]) {
@@ -229,7 +229,7 @@ impl Found {
 /// Compares the runs in two folders in `kinds`, in the order of [`DiffKind::ALL`].
 ///
 /// # Errors
-/// A folder that is no run; a file that cannot be read. A last line that was never ended counts as not there.
+/// A folder without a run; a file that cannot be read. An unfinished last line counts as missing.
 pub fn diff(left: &Path, right: &Path, kinds: &[DiffKind], extent: Extent) -> Result<Diff, DiffError> {
     for run in [left, right] {
         if !RunDirectory::is_at(run) {

@@ -1,4 +1,4 @@
-//! Runs and sweeps seen from outside: whether a folder is whole and which uses remain ([`check()`]), and where two runs part
+//! Runs and sweeps seen from outside: whether a folder is whole and which uses remain ([`check()`]), and where two runs differ
 //! ([`diff()`]). Nothing on disk is changed.
 
 mod check;

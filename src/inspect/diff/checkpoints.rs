@@ -1,4 +1,4 @@
-//! Checkpoints that two runs have in equal places: tensors first, since what is said about them differs wherever they do.
+//! Checkpoints that two runs have in equal places: tensors first, since their descriptions differ wherever they do.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::telemetry::is_volatile;
 /// written. The accuracies that decide this, `history`, are compared.
 const INCIDENTAL: &str = "best";
 
-/// How many files were compared.
+/// Compares them, and returns the number of files.
 pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
     let shelves = runs.map(Checkpoints::of);
     let ids = shelves

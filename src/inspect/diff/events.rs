@@ -9,7 +9,7 @@ use super::{DiffError, Difference, Found, Side};
 use crate::health::Position;
 use crate::telemetry::{EVENTS_FILE, EventLines, LineError, ReadError, strip_volatile};
 
-/// The fields that two events of the same thing share; if these differ, later events cannot be matched.
+/// The fields that two events of the same kind share. If these differ, later events cannot be matched.
 const IDENTITY: [&str; 6] = ["type", "round", "step", "env", "slot", "seed_id"];
 
 /// An event and its line.
@@ -34,7 +34,7 @@ impl ComparedEvent {
     }
 }
 
-/// The events of a run that must come again under its seed.
+/// The events of a run that must repeat under its seed.
 struct Record {
     path: PathBuf,
     lines: EventLines,
@@ -63,7 +63,7 @@ impl Record {
     }
 }
 
-/// How many events were compared. The comparison ends where the runs have events of different things.
+/// Compares them, and returns the number of events. The comparison ends where the runs have different events.
 pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, DiffError> {
     let (mut left, mut right) = (Record::open(runs[0])?, Record::open(runs[1])?);
     let mut count = 0;
@@ -110,8 +110,8 @@ pub(super) fn compare(runs: [&Path; 2], found: &mut Found) -> Result<usize, Diff
     Ok(count)
 }
 
-/// Shows `take` the path of every field in which two values differ, with what each says; those of an object by name, those
-/// of a list by index. It says whether it wants more.
+/// Shows `take` the path of every field in which two values differ, with both values. Fields of an object go by name, those
+/// of a list by index. `take` returns whether it wants more.
 fn differing<'a>(
     path: &str,
     left: Option<&'a Value>,

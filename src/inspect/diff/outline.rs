@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 /// A line that holds a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// Names and indices of what it is in, with dots between them, and its own.
+    /// Path: names and indices of its parents, with dots between them, and its own name.
     pub path: String,
-    /// As written.
+    /// The value as written.
     pub value: String,
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
 }
 
 /// The fields of a text, in order.
 pub(super) fn outline(text: &str) -> Vec<Field> {
     let mut fields = Vec::new();
-    // The name of everything that is open, and how many members without a name it has had.
+    // The name of every open parent, and the number of its members without a name so far.
     let mut open: Vec<(String, usize)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -55,7 +55,7 @@ fn named(line: &str) -> Option<(String, &str)> {
     (is_word(name) || key.is_some()).then(|| (key.unwrap_or(name).to_owned(), value))
 }
 
-/// The name of what has none: its index in what it is in; nothing where it is the whole.
+/// The name of a member without one: its index in its parent, or nothing if it is the whole.
 fn member(open: &mut [(String, usize)]) -> String {
     let Some((_, members)) = open.last_mut() else {
         return String::new();
@@ -64,7 +64,7 @@ fn member(open: &mut [(String, usize)]) -> String {
     (*members - 1).to_string()
 }
 
-/// Paths of the fields in which two texts differ, in the order of the first, then those of the second alone; what each says.
+/// Paths of the fields in which two texts differ, in the order of the first, then those of the second alone, with both fields.
 pub(super) fn differing(left: &str, right: &str) -> Vec<(String, [Option<Field>; 2])> {
     let (left, right) = (outline(left), outline(right));
     let by_path = |fields: &[Field]| -> BTreeMap<String, Field> {

@@ -1,4 +1,4 @@
-//! Files of tensors, read without libtorch: where two part.
+//! Files of tensors, read without libtorch, and the places where two differ.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::{DiffError, DiffKind, Difference, Side};
 use crate::health::AtPath;
 use crate::telemetry::Num;
 
-/// Where two files part, one entry a tensor, by name: what it is, or its first element that is another.
+/// The differences of two files, one per tensor, by name: its shape and type, or its first different element.
 ///
 /// # Errors
 /// A file that cannot be read or is none of tensors.
@@ -37,7 +37,7 @@ fn tensors<'a>(path: &Path, bytes: &'a [u8]) -> Result<SafeTensors<'a>, DiffErro
     })
 }
 
-/// The field, `name` or `name[index]`, with what each says, `None` where there is no such tensor, and how many numbers of that
+/// The field, `name` or `name[index]`, with both values, `None` where there is no such tensor, and how many numbers of that
 /// precision lie between the elements, one of them counted.
 fn difference(
     name: &str,
@@ -78,7 +78,7 @@ fn place(name: &str, shape: &[usize], index: usize) -> String {
     format!("{name}{indices:?}")
 }
 
-/// Integers, and what this program does not save, count as finite.
+/// The value as a number. Integers, and types that this program does not save, count as finite.
 fn number(dtype: Dtype, bytes: &[u8]) -> f64 {
     match (dtype, bytes) {
         (Dtype::F32, &[a, b, c, d]) => f64::from(f32::from_le_bytes([a, b, c, d])),
@@ -102,7 +102,7 @@ fn value(dtype: Dtype, bytes: &[u8]) -> Value {
     serde_json::to_value(number).unwrap_or_default()
 }
 
-/// How far two floats lie apart in steps of their own precision; `None` for NaN and for anything but floats.
+/// The distance of two floats in steps of their own precision. `None` for NaN and for anything but floats.
 fn distance(dtype: Dtype, left: &[u8], right: &[u8]) -> Option<u64> {
     if number(dtype, left).is_nan() || number(dtype, right).is_nan() {
         return None;

@@ -7,7 +7,7 @@ use super::*;
 
 const HEADER: &str = r#"{"type":"header","schema":1,"run_id":"a","engine":"0.1.0"}"#;
 
-/// A folder with a scenario and these events behind a header; `rest` stands behind the last line.
+/// A folder with a scenario and these events after a header. `rest` comes after the last line.
 fn run(scenario: &str, events: &[Value], rest: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("resolved.ron"), scenario).unwrap();
