@@ -1,4 +1,4 @@
-//! Credit of a seed: its contribution, bounded by the env's progress, discounted where the coalition does harm, and fined where
+//! Credit of a seed: its contribution, bounded by the env's progress, discounted where the coalition does harm, and fined if
 //! it looks like a hostage-taker.
 
 use crate::prelude::*;
@@ -20,7 +20,7 @@ pub fn combine(p: f64, c: f64) -> f64 {
     }
 }
 
-/// How fast credit fades when the seeds together do harm, per percentage point.
+/// The steepness with which credit fades when the seeds together do harm, per percentage point.
 const REGRESSION_STEEPNESS: f64 = 3.0;
 /// Keeps `exp` finite.
 const MAX_EXPONENT: f64 = 700.0;

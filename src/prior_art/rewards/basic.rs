@@ -58,7 +58,7 @@ fn pay_but_bonus(inputs: &RewardInputs, memory: &Memory, out: &mut RewardBreakdo
     Ok(())
 }
 
-/// Pay or fine for a commit of this step. It counts the seed's contribution as far as all growing seeds together contribute,
+/// Pay or fine for a commit in this step. It counts the seed's contribution as far as all growing seeds together contribute,
 /// the env has gained since the germination, and the committed network since the first step.
 fn commit_bonus(inputs: &RewardInputs, memory: &Memory) -> f64 {
     let committed = inputs.acted().filter(|_| inputs.op == LifecycleOp::Commit);
@@ -81,14 +81,14 @@ fn commit_bonus(inputs: &RewardInputs, memory: &Memory) -> f64 {
     }
 }
 
-/// Gain of the network with committed seeds alone since the first step, percentage points: a seed that repairs what another was
-/// committed to break gains nothing. Without a bound where it was not measured.
+/// Gain of the network with committed seeds alone since the first step, percentage points: a seed that only repairs the damage of
+/// another commit gains nothing. There is no bound if it was not measured.
 fn committed_gain(inputs: &RewardInputs, memory: &Memory) -> f64 {
     let measured = inputs.committed_accuracy.zip(memory.first_accuracy);
     measured.map_or(f64::INFINITY, |(committed, first)| committed - first)
 }
 
-/// As basic, but part of a commit's bonus is paid in instalments for as long as the seed contributes what it did.
+/// Basic, but part of a commit's bonus is paid in instalments for as long as the seed contributes as much.
 #[derive(Clone, Copy, Debug)]
 pub struct BasicPlusReward;
 
@@ -127,7 +127,7 @@ impl RewardMode for BasicPlusReward {
     }
 }
 
-/// The instalments of seeds committed in earlier steps, by how much of its contribution each has kept.
+/// The instalments of seeds committed in earlier steps, by the share of its contribution that each has kept.
 fn drip(inputs: &RewardInputs, memory: &Memory) -> Result<f64, RewardError> {
     let mut sum = 0.0;
     for (slot, seed) in inputs.before() {

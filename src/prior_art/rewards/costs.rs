@@ -5,10 +5,10 @@ use crate::prelude::*;
 /// Rent of an occupied slot as a share of the host's parameters.
 pub const SLOT_RENT_RATIO: f64 = 0.0039;
 
-/// Host parameters that rent and shock are reckoned by at least: tiny hosts are not crushed.
+/// The least host parameters for rent and shock, which would otherwise crush tiny hosts.
 const LEAST_HOST_PARAMS: u64 = 200;
 
-/// Host parameters as rent and shock reckon by them.
+/// Host parameters for rent and shock.
 fn rented_host(inputs: &RewardInputs) -> f64 {
     inputs.host_params.max(LEAST_HOST_PARAMS) as f64
 }
@@ -17,7 +17,7 @@ fn rented_host(inputs: &RewardInputs) -> f64 {
 const RENT_WEIGHT: f64 = 0.5;
 const MAX_RENT: f64 = 1.5;
 
-/// Grows with the logarithm of the network's growth; at most 0.
+/// Rent that grows with the logarithm of the network's growth. At most 0.
 pub fn compute_rent(inputs: &RewardInputs, effective: f64) -> f64 {
     let growth = effective / rented_host(inputs);
     -(RENT_WEIGHT * growth.ln_1p()).min(MAX_RENT)
@@ -27,7 +27,7 @@ pub fn compute_rent(inputs: &RewardInputs, effective: f64) -> f64 {
 const LINEAR_RENT_WEIGHT: f64 = 0.1;
 const PARAM_BUDGET: f64 = 500_000.0;
 
-/// Proportional to the share of a parameter budget; at most 0.
+/// Rent in proportion to the share of a parameter budget. At most 0.
 pub fn linear_rent(effective: f64) -> f64 {
     -LINEAR_RENT_WEIGHT * effective / PARAM_BUDGET
 }
@@ -36,7 +36,7 @@ pub fn linear_rent(effective: f64) -> f64 {
 const OCCUPANCY_COST: f64 = 0.01;
 const FREE_SLOTS: f64 = 1.0;
 
-/// For each seed beyond the free ones, growing or committed.
+/// Rent for each seed beyond the free ones, growing or committed.
 pub fn occupancy_rent(inputs: &RewardInputs) -> f64 {
     let growing = inputs.after().filter(|seed| seed.is_growing()).count();
     let occupied = (growing + inputs.committed().count()) as f64;
@@ -46,7 +46,7 @@ pub fn occupancy_rent(inputs: &RewardInputs) -> f64 {
 /// Cost per step of each committed seed.
 const COMMITTED_COST: f64 = 0.002;
 
-/// For each committed seed.
+/// Rent for each committed seed.
 pub fn committed_rent(inputs: &RewardInputs) -> f64 {
     -COMMITTED_COST * inputs.committed().count() as f64
 }
@@ -55,7 +55,7 @@ pub fn committed_rent(inputs: &RewardInputs) -> f64 {
 const ALPHA_SHOCK: f64 = 0.1958;
 const ALPHA_SHOCK_LIMIT: f64 = 1.0;
 
-/// For moving alpha, by the square: a seed that vanishes counts once, one that is planted does not.
+/// Cost of moving alpha, by the square. A seed that vanishes counts once, one that is planted does not.
 pub fn alpha_shock(inputs: &RewardInputs) -> f64 {
     let moved: f64 = inputs
         .slots
@@ -69,14 +69,14 @@ pub fn alpha_shock(inputs: &RewardInputs) -> f64 {
     -(ALPHA_SHOCK * moved / rented_host(inputs)).min(ALPHA_SHOCK_LIMIT)
 }
 
-/// Reward of what took effect.
+/// Reward of an operation that took effect.
 const GERMINATE: f64 = -0.15;
 const SET_ALPHA_TARGET: f64 = -0.005;
 const PRUNE: f64 = -0.005;
 const COMMIT: f64 = -0.01;
 const ADVANCE_FROM_TRAINING: f64 = -0.1;
 
-/// For acting at all.
+/// Cost of acting at all.
 pub fn intervention(inputs: &RewardInputs) -> f64 {
     match inputs.op {
         LifecycleOp::Wait => 0.0,
@@ -94,7 +94,7 @@ pub fn intervention(inputs: &RewardInputs) -> f64 {
 /// Reward per seed that the engine had to remove.
 const AUTO_PRUNE: f64 = -0.2;
 
-/// For seeds that the engine removed since the last reward.
+/// Cost of seeds that the engine removed since the last reward.
 pub fn auto_prune(inputs: &RewardInputs) -> f64 {
     AUTO_PRUNE * f64::from(inputs.auto_pruned)
 }

@@ -1,4 +1,4 @@
-//! Rewards for the tests of this folder, beside the engine's steps.
+//! Rewards for the tests of this folder, in addition to the engine's steps.
 
 use super::shaped::{CommittedAttribution, ShapedReward};
 use crate::prelude::*;
@@ -8,7 +8,7 @@ pub fn mode(reward: impl RewardMode + 'static) -> Arc<dyn RewardMode> {
     Arc::new(reward)
 }
 
-/// The shaped reward that pays growing seeds like committed ones, as the first descriptions have it.
+/// The shaped reward that pays growing seeds like committed ones, as in the first descriptions.
 pub fn generous() -> ShapedReward {
     ShapedReward {
         contribution_weight: 1.0,

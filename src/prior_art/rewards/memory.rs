@@ -5,12 +5,12 @@ use smallvec::SmallVec;
 
 use crate::prelude::*;
 
-/// Steps whose least accuracy counts as progress: a spike earns nothing.
+/// Number of steps whose least accuracy counts as progress: a spike earns nothing.
 const STABLE_STEPS: usize = 3;
 /// Attributions that a commit is judged by.
 const JUDGED_STEPS: usize = 3;
 
-/// Pays a step by what is remembered of the episode, which moves on.
+/// Pays a step with the memory of the episode, and updates that memory.
 pub fn remembering(
     inputs: &RewardInputs,
     state: &mut RewardState,
@@ -24,7 +24,7 @@ pub fn remembering(
     state.remember(&memory)
 }
 
-/// Balance of a seed's account: what a commit would keep, and the pay per step since.
+/// Balance of a seed's account: the amount that a commit would keep, and the pay per step since.
 fn account(memory: &Option<SlotMemory>) -> f64 {
     memory.as_ref().map_or(0.0, |memory| {
         let instalments = memory.instalments.map_or(0.0, |instalments| instalments.amount);
@@ -35,9 +35,9 @@ fn account(memory: &Option<SlotMemory>) -> f64 {
 /// Payments still due to a committed seed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Instalments {
-    /// Per step, for all of `contribution`.
+    /// Pay per step, for all of `contribution`.
     pub amount: f64,
-    /// At the commit, percentage points.
+    /// Contribution at the commit, percentage points.
     pub contribution: f64,
 }
 
@@ -65,7 +65,7 @@ impl SlotMemory {
     }
 }
 
-/// How one seed helped another while both grew.
+/// The help of one seed for another while both grew.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scaffold {
     pub scaffold: String,
@@ -79,19 +79,19 @@ pub struct Scaffold {
 /// Memory of an env. `Default` is the state at the start of an episode.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// In slot order; `None` where no seed lives.
+    /// Memories in slot order. `None` where no seed lives.
     pub slots: SmallVec<[Option<SlotMemory>; 4]>,
     pub scaffolds: Vec<Scaffold>,
     /// Commits whose contribution reached the minimum.
     pub contributing: u32,
-    /// Of the episode's first step, percent.
+    /// Accuracy of the episode's first step, percent.
     pub first_accuracy: Option<f64>,
-    /// Of the last steps, percent, oldest first.
+    /// Accuracies of the last steps, percent, oldest first.
     last_accuracies: SmallVec<[f64; STABLE_STEPS]>,
 }
 
 impl Memory {
-    /// Remembers the seeds at the decision and no others: those that went in a step that paid nothing are forgotten.
+    /// Remembers the seeds at the decision and no others: seeds that were removed in a step without pay are forgotten.
     fn begin_step(&mut self, inputs: &RewardInputs) {
         self.first_accuracy.get_or_insert(inputs.accuracy);
         if self.last_accuracies.len() == STABLE_STEPS {
@@ -116,7 +116,7 @@ impl Memory {
         self.note_synergies(inputs);
     }
 
-    /// Forgets the seeds that the step removed: what grows there next owes and is owed nothing.
+    /// Forgets the seeds that the step removed: the next seed in the slot starts with an empty account.
     fn end_step(&mut self, inputs: &RewardInputs) {
         for (memory, slot) in self.slots.iter_mut().zip(&inputs.slots) {
             let stays = slot.after.as_ref().is_some_and(|seed| seed.stage.is_occupied());

@@ -1,5 +1,5 @@
-//! The rewards of the prior art. Each is declared, with what may be set of it, beside what it pays; what they all remember of an
-//! episode is [`memory`]'s.
+//! The rewards of the prior art. Each file declares a reward and its settings, and computes its pay. [`memory`] has the state of
+//! an episode that they all share.
 
 mod memory;
 mod attribution;

@@ -15,7 +15,7 @@ fn basic_pays_commits_and_the_gain_of_the_episode() {
     assert_close(bonus(1, 4.0, 60.0, 4.0), 0.46);
     assert_close(bonus(5, 15.0, 60.0, -3.0), -0.5);
     assert_close(bonus(5, 0.5, 60.0, 0.5), -0.2);
-    // A seed that is only worth something because another does harm has gained the env nothing.
+    // A seed whose only worth is to offset the harm of another has gained the env nothing.
     assert_close(bonus(5, 8.0, 48.0, 8.0), -0.2);
 
     let mut state = RewardState::default();
@@ -28,7 +28,7 @@ fn basic_plus() -> Arc<dyn RewardMode> {
     mode(BasicPlusReward)
 }
 
-/// Commits a seed worth 4 points and gives what it is paid at once, and the memory of it.
+/// Commits a seed worth 4 points, and returns the pay of that step and the memory of it.
 fn commit_at(step: u32) -> (f64, RewardState) {
     let mut state = RewardState::default();
     let commit = Step::new(step).accuracy(60.0).delta(4.0).act(LifecycleOp::Commit, 0);

@@ -17,7 +17,7 @@ fn worth(step: u32, points: f64) -> Step {
     step.slot(held(6, points), held(6, points))
 }
 
-/// Plays targets, one a step, of which the last ends as `end` says, and asserts what is paid; returns its discounted sum.
+/// Plays targets, one a step, the last with the end that `end` returns, and checks the pay. Returns its discounted sum.
 fn discounted(targets: &[f64], end: impl Fn(Step) -> Step, expected: &[f64]) -> f64 {
     let mut state = RewardState::default();
     let (mut sum, last) = (0.0, targets.len() as u32);
@@ -48,7 +48,7 @@ fn a_commit_keeps_the_credit() {
     assert_close(sum, GAMMA.powi(3) * 6.0);
 }
 
-/// With a credit of 1.25.
+/// A state with a credit of 1.25.
 fn credited() -> RewardState {
     let mut state = RewardState::default();
     pay(&escrow(), &worth(1, 1.25).build(), &mut state);
