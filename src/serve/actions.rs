@@ -23,7 +23,7 @@ pub enum Actions {
         #[serde(skip)]
         commands: Vec<LifecycleCommand>,
     },
-    /// Eight choices, of which those count that matter to the operation.
+    /// Eight choices, of which the operation uses those that it needs.
     Factored { heads: Vec<HeadSpace> },
 }
 
@@ -84,7 +84,7 @@ impl Actions {
         }
     }
 
-    /// How messages name an action: its numbers, and the words for them.
+    /// The name of an action in messages: its numbers, and the words for them.
     pub fn describe(&self, action: &[i64], command: &LifecycleCommand) -> String {
         match (self, action) {
             (Self::Flat { names, .. }, &[index]) => {
@@ -116,7 +116,7 @@ impl Actions {
     }
 }
 
-/// The members of a head that are legal with an op; all slots of an op grow the same blueprints.
+/// The members of a head that are legal with an op. All slots of an op grow the same blueprints.
 fn valid(masks: Option<&MaskSet>, op: LifecycleOp, head: Head) -> Choices {
     let is_legal = masks.map_or(op == LifecycleOp::Wait, |masks| masks.allows_op(op));
     match (masks, head) {
@@ -130,7 +130,7 @@ fn valid(masks: Option<&MaskSet>, op: LifecycleOp, head: Head) -> Choices {
     }
 }
 
-/// As in `germinate(r0c0, conv_light, sigmoid_add, standard, full)`.
+/// The name of a command, such as `germinate(r0c0, conv_light, sigmoid_add, standard, full)`.
 fn name(command: &LifecycleCommand, members: &[Vec<String>; HEADS]) -> String {
     let (op, indices) = (command.op(), indices_of(command));
     let choices = Head::ALL
@@ -165,7 +165,7 @@ pub struct Spaces {
 }
 
 impl Spaces {
-    /// Of an engine that has started.
+    /// The answer of an engine that has started.
     ///
     /// # Errors
     /// None for a scenario that was found valid.

@@ -18,11 +18,11 @@ type Received = Result<(Request, Vec<u8>), FrameError>;
 pub struct Client {
     requests: Arc<Mutex<Receiver<Received>>>,
     output: Arc<Mutex<dyn Write + Send>>,
-    /// The process ends by itself.
+    /// Whether the process ends by itself.
     is_over: Arc<AtomicBool>,
 }
 
-/// Why a client cannot be served any more.
+/// The reason why a client cannot be served any more.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error(transparent)]
@@ -35,10 +35,10 @@ pub enum ClientError {
     Refused(String),
 }
 
-/// Characters of a refusal: what a client has sent may be part of it, and is not sent back whole.
+/// Longest refusal in characters. It may quote the client's data, which is not sent back whole.
 const LONGEST: usize = 600;
 
-/// Why a request was not done; `fatal`: nothing more will be.
+/// The reason why a request was refused. After a `fatal` one nothing more is done.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename = "error")]
 struct Refusal {
@@ -84,7 +84,7 @@ impl Client {
         })
     }
 
-    /// Waits for the next request; one that is not understood is refused.
+    /// Waits for the next request. One that cannot be understood is refused.
     ///
     /// # Errors
     /// There will be no further one.
@@ -108,7 +108,7 @@ impl Client {
         Ok(frame::write(&mut *output, header, arrays)?)
     }
 
-    /// Says why a request was not done; another one may follow.
+    /// Reports why a request was refused. Another one may follow.
     ///
     /// # Errors
     /// The other end was closed.
@@ -121,7 +121,7 @@ impl Client {
         self.send(&Refusal { message, fatal }, &Arrays::default())
     }
 
-    /// Says why nothing more will be done, if it is read.
+    /// Reports why nothing more will be done, if the client still reads.
     pub fn give_up(&self, message: &str) {
         self.is_over.store(true, Ordering::SeqCst);
         // The process ends with the same message.

@@ -1,7 +1,7 @@
-//! One step as a client sees it: what became of its last actions, what the envs show now, and its next actions.
+//! One step from a client's view: the results of its last actions, the present observations, and its next actions.
 //!
-//! `note_outcomes` stands at the end of a step and keeps rewards and, of a round that is over, the ends of its episodes;
-//! `exchange` stands before the decision of the next one.
+//! `note_outcomes` runs at the end of a step and keeps rewards and, after a round, the ends of its episodes.
+//! `exchange` runs before the decision of the next one.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::seed::BlueprintRegistry;
 use crate::telemetry::{EndReason, Num};
 use crate::validation::{MeasuredNetwork, TestResult};
 
-/// The client of the engine, and the results that it has not been told yet.
+/// The client of the engine, and the results that it has not received yet.
 #[derive(Resource)]
 pub struct Served {
     client: Client,
@@ -40,7 +40,7 @@ pub struct Served {
     pub next: Option<Result<Request, ServeError>>,
 }
 
-/// Why a client is not served to its end.
+/// The reason why a client is not served to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(transparent)]
@@ -59,11 +59,11 @@ pub enum ServeError {
 #[derive(Default)]
 struct Outcomes {
     rewards: Vec<u8>,
-    /// Of a round that is over.
+    /// Ends of the episodes, after a round.
     ends: Option<Ends>,
 }
 
-/// How the episodes of a round ended.
+/// The ends of the episodes of a round.
 #[derive(Default)]
 struct Ends {
     observations: Vec<u8>,
@@ -94,7 +94,7 @@ struct Episode {
 #[serde(rename_all = "snake_case")]
 struct Answer {
     kind: &'static str,
-    /// Of the decision that is due: from 0, and from 1.
+    /// Round of the decision that is due, from 0, and its step, from 1.
     round: u32,
     step: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,12 +201,12 @@ pub fn add_exchange(app: &mut App) {
     );
 }
 
-/// Of a step that has failed nothing is told but its failure.
+/// Checks that the step has not failed. After a failure the client gets only the error.
 fn is_sound(health: Res<RunHealth>) -> bool {
     health.failure.is_none()
 }
 
-/// Keeps what the step came to until the client is told.
+/// Keeps the results of the step until the client gets them.
 fn note_outcomes(envs: Query<ServedEnv>, sight: Sight, horizon: Res<RewardHorizon>, mut served: ResMut<Served>) {
     let envs: Vec<_> = envs.iter().sort_unstable::<&EnvId>().collect();
     let paid = |env: &ServedEnvItem| env.reward.0.map_or(0.0, |reward| reward.total());
@@ -228,7 +228,7 @@ fn note_outcomes(envs: Query<ServedEnv>, sight: Sight, horizon: Res<RewardHorizo
     served.outcomes.ends = Some(ends);
 }
 
-/// Tells the client what the envs show, and waits for its actions.
+/// Sends the client the observations, and waits for its actions.
 fn exchange(envs: Query<ServedEnv>, sight: Sight, mut served: ResMut<Served>, commands: Res<ExternalCommands>) {
     let envs: Vec<_> = envs.iter().sort_unstable::<&EnvId>().collect();
     let served = &mut *served;
@@ -284,8 +284,8 @@ impl Served {
         Ok(self.client.send(&answer, &arrays)?)
     }
 
-    /// Waits for one legal action for each env; none if the client asks for something else than a step. What is not legal is
-    /// refused, and nothing of it is done.
+    /// Waits for one legal action for each env. Returns none if the client asks for something else than a step. Illegal actions
+    /// are refused, and none of them takes effect.
     fn ask(&mut self, envs: &[ServedEnvItem]) -> Result<Vec<LifecycleCommand>, ServeError> {
         loop {
             let refusal = match self.client.receive()? {

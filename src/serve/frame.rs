@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-/// Of frames and spaces; a client that speaks another is refused.
+/// Version of frames and spaces. A client that speaks another is refused.
 pub const VERSION: u32 = 1;
 /// Most bytes of a client's header, and of its arrays: the actions of all envs are far shorter.
 const LONGEST: u64 = 1 << 20;
@@ -13,7 +13,7 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Request {
-    /// First of all.
+    /// The first request.
     Hello {
         version: u32,
         /// `flat`, unless it says `factored`.
@@ -36,7 +36,7 @@ pub struct ArrayHeader {
     pub shape: Vec<usize>,
 }
 
-/// The arrays of a frame, one behind the other.
+/// The arrays of a frame, one after the other.
 #[derive(Debug, Default)]
 pub struct Arrays {
     headers: Vec<ArrayHeader>,
@@ -55,7 +55,7 @@ impl Arrays {
     }
 }
 
-/// Why a frame cannot be read, and what the connection is after it.
+/// The reason why a frame cannot be read, and the state of the connection after it.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The next frame can be read.
@@ -63,7 +63,7 @@ pub enum FrameError {
     Header(#[from] serde_json::Error),
     #[error("a frame announces {length} bytes of {what}, at most {LONGEST} are read; is this the end of another pipe?")]
     TooLong { what: &'static str, length: u64 },
-    /// Within a frame or between two.
+    /// The failure came within a frame or between two.
     #[error("the pipe cannot be read: {0}")]
     Io(#[from] io::Error),
 }
@@ -83,7 +83,7 @@ impl FrameError {
 /// Reads a client's next frame.
 ///
 /// # Errors
-/// The end of the pipe, also within a frame; what is no frame.
+/// The end of the pipe, also within a frame; data that isn't a frame.
 pub fn read(input: &mut impl Read) -> Result<(Request, Vec<u8>), FrameError> {
     let (mut header, mut body) = ([0; 4], [0; 8]);
     input.read_exact(&mut header)?;

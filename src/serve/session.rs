@@ -1,4 +1,4 @@
-//! A client from its hello to its end: an engine for each seed that it asks for.
+//! A client from its hello to its end, with an engine for each seed that it asks for.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::env::Experiment;
 /// An engine with controller `external` for a seed, or for the scenario's own.
 pub type Build<'a> = dyn Fn(Option<u64>) -> Result<Engine, SetupError> + 'a;
 
-/// Serves a client until it closes. It is told why it is not served any longer.
+/// Serves a client until it closes, and reports to it why the service ends.
 ///
 /// # Errors
-/// An engine that cannot be built or fails; a client that speaks another version, or not at all.
+/// An engine that cannot be built or fails; a client that speaks another version, or sends nothing.
 pub fn serve(client: &Client, build: &Build) -> Result<(), ServeError> {
     let served = converse(client, build);
     if let Err(error) = &served {
@@ -84,7 +84,7 @@ fn start(build: &Build, seed: Option<u64>) -> Result<Engine, ServeError> {
     }
 }
 
-/// Before the first reset there is nothing to step.
+/// The first request. Before the first reset there is nothing to step.
 fn first_request(client: &Client) -> Result<Request, ClientError> {
     loop {
         match client.receive()? {
@@ -94,7 +94,7 @@ fn first_request(client: &Client) -> Result<Request, ClientError> {
     }
 }
 
-/// Plays until the client asks for something else than a step.
+/// Plays until the client requests something other than a step.
 fn play(engine: &mut Engine) -> Result<Request, ServeError> {
     loop {
         let moved = engine.advance();
