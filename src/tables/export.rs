@@ -1,4 +1,4 @@
-//! The events of a run, and the trials of a sweep, into the tables of a folder: all of them, each whole, or none.
+//! Writes the events of a run, and the trials of a sweep, into the tables of a folder: all of them, each whole, or none.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const SEEDS: &str = "seeds";
 const SEED_STEPS: &str = "seed_steps";
 const TRIALS: &str = "trials";
 
-/// Why tables were not written; those of an earlier export are as they were.
+/// The reason why tables were not written. Those of an earlier export are unchanged.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TableError {
@@ -52,9 +52,9 @@ impl TableError {
 pub struct ExportedTable {
     /// Its name.
     pub table: &'static str,
-    /// Where it is.
+    /// Path of the file.
     pub file: PathBuf,
-    /// How many it has.
+    /// Number of rows.
     pub rows: u64,
 }
 
@@ -81,7 +81,7 @@ pub fn export_run(run: &Path, folder: &Path) -> Result<Vec<ExportedTable>, Table
             }
             draft.push_seeds(&mut lives, &event)?;
         }
-        // Of a run that is played, or was killed: its last seeds as far as they came.
+        // The run is still played, or was killed: its last seeds are recorded as far as they came.
         draft.end_seeds(&mut lives)
     })
 }
@@ -112,7 +112,7 @@ fn seed_row(life: &SeedLife) -> Value {
         SeedEnd::Committed(data) => (json!(data), Value::Null),
         SeedEnd::Pruned { step, data } => (json!(data), json!({ "step": step, "data": data })),
     };
-    // Of a stage that it entered twice the first step.
+    // If it entered a stage twice, the first step counts.
     let entered = life.stages.iter().rev();
     let entered: Map<String, Value> = entered.map(|(step, stage)| (stage.to_string(), json!(step))).collect();
     let contribution = life.worth.contribution;
@@ -133,7 +133,7 @@ fn seed_row(life: &SeedLife) -> Value {
     })
 }
 
-/// A trial with what follows from its curve, and its settings by path.
+/// A trial with values derived from its curve, and its settings by path.
 fn trial_row(trial: &CollectedTrial) -> Value {
     let mut row = json!(trial);
     let state = trial.result.as_ref().map_or("waiting", |result| result.end.name());
@@ -150,7 +150,7 @@ fn trial_row(trial: &CollectedTrial) -> Value {
     row
 }
 
-/// Tables that stand in a folder of their own until all of them are whole.
+/// Tables that stay in a separate folder until all of them are whole.
 struct Draft<'a> {
     folder: &'a Path,
     hidden: PathBuf,
@@ -170,7 +170,7 @@ impl Draft<'_> {
             tables: BTreeMap::new(),
         };
         let exported = write(&mut draft).and_then(|()| draft.publish());
-        // Of a draft that failed, the error that is returned counts.
+        // After a failed draft, the returned error counts.
         _ = storage::remove_dir_all(&hidden);
         exported
     }
@@ -194,7 +194,7 @@ impl Draft<'_> {
         table.push(row).map_err(TableError::of(&table.path))
     }
 
-    /// Rows of seeds of an event: one each for a step; at the end of a round all that it had.
+    /// Rows of seeds of an event: for a step one each, at the end of a round all of its seeds.
     fn push_seeds(&mut self, lives: &mut SeedLives, event: &Event) -> Result<(), TableError> {
         match (&event.payload, event.context()) {
             (Payload::EnvStep(step), Some(at)) => step.seeds.iter().try_for_each(|seed| {

@@ -32,7 +32,7 @@ pub(super) fn is_own(path: &Path) -> bool {
 pub(super) struct TableFile {
     pub(super) path: PathBuf,
     pub(super) rows: u64,
-    /// With the cells that wait.
+    /// Columns with the cells that wait.
     columns: Vec<(Column, Vec<Value>)>,
     writer: SerializedFileWriter<storage::File>,
 }
@@ -107,7 +107,7 @@ fn write(kind: CellKind, writer: SerializedColumnWriter<'_>, cells: &[Value]) ->
     }
 }
 
-/// A number, or the text that events have for one that is not finite.
+/// A number, or the text that events use for one that is not finite.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }

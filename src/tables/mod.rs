@@ -1,5 +1,5 @@
-//! Recorded runs and sweeps as Parquet tables, for programs. What the tables hold is declared in `schema.rs`, from which
-//! `docs/reference/tables.md` is written.
+//! Recorded runs and sweeps as Parquet tables, for programs. `schema.rs` declares the columns, and is the source of
+//! `docs/reference/tables.md`.
 //!
 //! ```text
 //! events.jsonl ──reader──► events ──export──► rows ──schema──► cells ──file──► DIR/steps.parquet, …

@@ -10,7 +10,7 @@ pub enum CellKind {
     Integer,
     /// A `double`.
     Number,
-    /// A string; what isn't text in a row is one of JSON.
+    /// A string. Values other than texts are written as JSON.
     Text,
     /// A `boolean`.
     Flag,
@@ -23,18 +23,18 @@ pub struct Column {
     pub name: String,
     /// Its type.
     pub kind: CellKind,
-    /// Of its values; empty without one.
+    /// Unit of its values. Empty without one.
     pub unit: &'static str,
     /// Meaning of its values.
     pub meaning: &'static str,
     /// Names of fields, from the outermost on, with dots between them.
     pub path: String,
-    /// Stands for a value that a row does not have.
+    /// The value for rows without one.
     pub default: Value,
 }
 
 impl Column {
-    /// A column of texts that no table declares: a row has the value under its name.
+    /// A column of texts that no table declares. A row has the value under its name.
     pub(super) fn text(name: &str) -> Self {
         Self {
             name: name.into(),
@@ -46,7 +46,7 @@ impl Column {
         }
     }
 
-    /// The value of a row, or what stands for it.
+    /// The value of a row, or the default.
     pub(super) fn of<'a>(&'a self, row: &'a Value) -> &'a Value {
         let nested = || self.path.split('.').try_fold(row, |value, field| value.get(field));
         row.get(&self.path).or_else(nested).unwrap_or(&self.default)
@@ -58,11 +58,11 @@ impl Column {
 pub struct Table {
     /// Its name.
     pub name: &'static str,
-    /// The kind of events that are its rows; `None` of one whose rows are drawn from several events, or are parts of one.
+    /// The kind of events that are its rows. `None` if its rows are drawn from several events, or are parts of one.
     pub event: Option<&'static str>,
     /// Meaning of a row.
     pub about: &'static str,
-    /// In order.
+    /// Columns, in order.
     pub columns: Vec<Column>,
 }
 
