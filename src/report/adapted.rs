@@ -1,4 +1,4 @@
-//! What an adaptation came to, in words and one table.
+//! The results of an adaptation, in words and one table.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::words::{number, wrapped};
 use crate::adapt::{Adapted, RECOGNISED, Row};
 use crate::grow::Bounded;
 
-/// Columns that a narrow terminal does without, first to last.
+/// Columns that a narrow terminal omits, first to last.
 const DROPPED: [&str; 4] = ["seconds", "MMAC", "95 %", "rate"];
 
-/// The rows, which of them is written, and where.
+/// The rows, the row that was written, and its place.
 pub fn adaptation_text(adapted: &Adapted, place: &Path, width: usize) -> String {
     let table = adaptation_table(&adapted.rows).render_within(width, &DROPPED);
     let reasons = [&adapted.why].into_iter().chain(&adapted.better);
@@ -27,7 +27,7 @@ pub fn adaptation_text(adapted: &Adapted, place: &Path, width: usize) -> String 
     )
 }
 
-/// How good rows are, and at what price.
+/// The quality and the price of rows.
 pub(super) fn adaptation_table(rows: &[Row]) -> Table {
     let has_old = rows.iter().any(|row| row.old.is_some());
     let has_test = rows.iter().any(|row| row.test.is_some());

@@ -4,7 +4,7 @@ use super::table::Table;
 use super::words::wrapped;
 use crate::reward::{Audit, AuditRow};
 
-/// The column that goes where there is no room for it.
+/// The column that is omitted where there is no room for it.
 const SUMMARY: &str = "what it does";
 
 const EXPLANATION: &str = "Nothing is trained: scripts play the scenario's lifecycle with seeds of known worth on a host \
@@ -37,7 +37,7 @@ pub fn audit_text(audit: &Audit, width: usize) -> String {
     )
 }
 
-/// Why a reward can be exploited.
+/// The reason why a reward can be exploited.
 pub fn exploited(row: &AuditRow, audit: &Audit) -> String {
     let honest = audit.rows.iter().find(|row| row.strategy == "honest_growth");
     let honest = honest.map_or(f64::NAN, |row| row.discounted);

@@ -46,7 +46,7 @@ pub fn comparison_text(comparison: &MethodComparison, width: usize) -> String {
     text
 }
 
-/// Of each task, and of all: its name, what methods reached, and how they differ.
+/// The tables of each task, and of all: its name, the scores of methods, and their differences.
 pub(super) fn scoped_tables(comparison: &MethodComparison) -> Vec<(String, Table, Option<Table>)> {
     let decimals = comparison.metric.decimals();
     let scores = |method: &MethodSummary| {
@@ -83,7 +83,7 @@ pub(super) fn scoped_tables(comparison: &MethodComparison) -> Vec<(String, Table
     tables.collect()
 }
 
-/// Which methods are compared, the second subtracted from the first.
+/// The compared methods, the second subtracted from the first.
 pub(super) fn pair(difference: &MethodDifference) -> String {
     format!("{} - {}", difference.first, difference.second)
 }
@@ -95,7 +95,7 @@ pub fn interval(estimate: &Estimate, decimals: usize) -> String {
     })
 }
 
-/// A verdict in a table, of the first of two.
+/// A verdict in a table, from the view of the first of two.
 pub const fn verdict_words(verdict: Option<Verdict>) -> &'static str {
     match verdict {
         None => ABSENT,

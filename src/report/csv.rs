@@ -30,7 +30,7 @@ impl Csv {
     }
 }
 
-/// All digits: what is read back is the same number. Empty where there is none.
+/// A number with all digits, so that the same number is read back. Empty where there is none.
 pub(super) fn exact(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }

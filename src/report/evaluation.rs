@@ -12,7 +12,7 @@ use crate::files::counted;
 
 /// Seeds that the head of the tables names.
 const SEEDS_SHOWN: usize = 8;
-/// Below the tables.
+/// Explanations below the tables.
 const LEGEND: [&str; 6] = [
     "intervals: over the episodes of this one training; how another training would end is a matter for several of them \
      (`sweep`, then `compare`)",
@@ -89,7 +89,7 @@ pub(super) fn score_tables(evaluation: &Evaluation) -> [Table; 3] {
     ]
 }
 
-/// Ends of the seeds of an episode, and their steps, player by player.
+/// The ends and the steps of an episode's seeds, player by player.
 pub(super) fn seed_tables(evaluation: &Evaluation) -> [Table; 2] {
     let players = &evaluation.comparison.players;
     let heads = ["germinated", "committed", "pruned", "lost", "no commit, %"];
@@ -116,7 +116,7 @@ pub(super) fn seed_tables(evaluation: &Evaluation) -> [Table; 2] {
     [seeds, steps]
 }
 
-/// The policy less each opponent, by accuracy with what may be said, then by what counts its size.
+/// The policy less each opponent, by accuracy with the verdict, then by the measures that count its size.
 pub(super) fn difference_tables(evaluation: &Evaluation) -> Vec<Table> {
     let rent = |pair: &Difference| Some(pair.accuracy_minus_rent);
     let price = |_: &f64| differences(evaluation, "J, paired", |pair| pair.accuracy_minus_price);
@@ -127,7 +127,7 @@ pub(super) fn difference_tables(evaluation: &Evaluation) -> Vec<Table> {
     tables.into_iter().chain(evaluation.price.as_ref().map(price)).collect()
 }
 
-/// How the tables are read, line by line.
+/// The explanation of the tables, line by line.
 pub(super) fn legend(evaluation: &Evaluation) -> Vec<String> {
     let price = evaluation
         .price
@@ -171,13 +171,13 @@ fn others(evaluation: &Evaluation) -> Table {
     Table::of(&["mean of an episode"], &numbers, rows)
 }
 
-/// Whether players differ in cost, as controllers on the scenario's hosts do not.
+/// Whether players differ in cost. Controllers on the scenario's hosts do not.
 fn has_costs(evaluation: &Evaluation) -> bool {
     let is_told = |cost: &Cost| cost.schedules.is_some() || cost.steps != evaluation.steps;
     evaluation.costs.iter().any(is_told)
 }
 
-/// Costs of each player; `None` where all are alike.
+/// Costs of each player. `None` where all are alike.
 pub(super) fn cost_table(evaluation: &Evaluation) -> Option<Table> {
     let rows = evaluation.costs.iter().map(|cost| {
         vec![
@@ -192,7 +192,7 @@ pub(super) fn cost_table(evaluation: &Evaluation) -> Option<Table> {
     has_costs(evaluation).then(|| Table::of(&["what it took"], &numbers, rows))
 }
 
-/// By accuracy, with what may be said.
+/// The differences by accuracy, with the verdicts.
 fn verdicts(evaluation: &Evaluation) -> Table {
     let rows = evaluation.comparison.differences.iter().map(|difference| {
         let [name, mean, interval, _] = cells(difference, &difference.accuracy);
@@ -209,7 +209,7 @@ fn differences(evaluation: &Evaluation, title: &str, of: fn(&Difference) -> Opti
     Table::of(&[title], &["mean", "95 % interval", "wins"], rows)
 }
 
-/// Who is compared, the mean difference, its interval, and in how many pairs the policy was better.
+/// The compared players, the mean difference, its interval, and the number of pairs in which the policy was better.
 fn cells(difference: &Difference, paired: &Paired) -> [String; 4] {
     let mean = &paired.difference.mean;
     let pairs = paired.wins + paired.ties + paired.losses;
@@ -235,7 +235,7 @@ fn table(
     Table::of(&[title], heads, players.iter().map(row))
 }
 
-/// A head, and a line a slot; what has no room is continued in the next line.
+/// A head, and a line per slot. Text without room continues in the next line.
 fn commits_text(commits: &PolicyCommits, width: usize) -> String {
     let room = width.saturating_sub(INDENT.len());
     let lines = commits.slots.iter().map(|slot| {

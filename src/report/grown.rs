@@ -1,4 +1,4 @@
-//! The tables of a `grow`: the grown network, beside other uses of the compute, and the cost of each row.
+//! The tables of a `grow`: the grown network next to other uses of the compute, and the cost of each row.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use super::table::Table;
 use super::words::{number, wrapped};
 use crate::grow::{Bounded, Growth, Row, Way};
 
-/// Columns that go first where there is no room for them.
+/// Columns that are omitted first where there is no room for them.
 const DROPPED: [&str; 5] = ["val %", "rate", "seconds", "GMAC in all", "MMAC"];
 
-/// The rows, the choice in a sentence, and where the result is; lines of at most `width` characters.
+/// The rows, the choice in a sentence, and the place of the result, in lines of at most `width` characters.
 pub fn growth_text(growth: &Growth, place: &Path, width: usize) -> String {
     let tables = growth_tables(&growth.rows).map(|table| table.render_within(width, &DROPPED));
     let grown = growth.rows.iter().find(|row| row.way == Way::Grown);

@@ -1,5 +1,5 @@
-//! A run in lines: one an event, and one a round, with numbers below each other, in 80 columns, under a header that says what
-//! they are.
+//! A run in lines: one per event, and one per round, with numbers below each other, in 80 columns, under a header that explains
+//! them.
 
 use super::words::{ABSENT, number, short_duration, signed};
 use crate::files::counted;
@@ -9,17 +9,17 @@ use crate::telemetry::{Event, LiveState, Payload, RoundResult, RunStarted, TaskK
 #[derive(Clone, Copy)]
 enum Of {
     All,
-    /// That play envs.
+    /// Runs that play envs.
     Envs,
-    /// Whose policy learns.
+    /// Runs whose policy learns.
     Learners,
-    /// That train language models.
+    /// Runs that train language models.
     Texts,
-    /// That learn from recordings.
+    /// Runs that learn from recordings.
     Recordings,
 }
 
-/// Heads of the columns, and how wide they are.
+/// Heads of the columns, and their widths.
 const COLUMNS: [(&str, usize, Of); 12] = [
     ("round", 7, Of::All),
     ("mean", 5, Of::Envs),
@@ -38,7 +38,7 @@ const COLUMNS: [(&str, usize, Of); 12] = [
 /// Explanation of the heads.
 const LEGEND: &str = "accuracy in %: mean of the envs, rolling mean of ten rounds, best of any env
 seeds: germinated/committed/pruned; steps/s: of all envs; left: estimated time";
-/// The same of runs that learn from recordings.
+/// The same for runs that learn from recordings.
 const OFFLINE_LEGEND: &str =
     "loss: negative log-likelihood of what was recorded, nats; KL: by how far the update moves the policy";
 
@@ -94,7 +94,7 @@ fn aligned(cells: &[String; COLUMNS.len()], live: &LiveState) -> String {
     cells.join(" ")
 }
 
-/// The event, behind round (from 1), step, env and seed; `None` for rows that come every step.
+/// The event after round (from 1), step, env and seed. `None` for rows that come every step.
 pub fn event_line(event: &Event) -> Option<String> {
     let told = event.message.as_deref();
     let mut message = told.map_or_else(String::new, |message| format!(" ({message})"));

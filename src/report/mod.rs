@@ -1,4 +1,4 @@
-//! Output for readers: tables and texts drawn from values, in lines that fit a terminal. The caller decides how wide.
+//! Output for readers: tables and texts drawn from values, in lines that fit a terminal. The caller sets the width.
 
 mod table;
 mod words;

@@ -17,15 +17,15 @@ pub(super) struct Learning {
     pub accuracy: [f64; 2],
 }
 
-/// Hosts and their committed seeds alone, validation: the best of them is the luckiest of many.
+/// Hosts and their committed seeds alone, validation. The best of them is the luckiest of many.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Average {
     pub accuracy: f64,
-    /// Of the 95 % interval (t).
+    /// Ends of the 95 % interval (t).
     pub half_width: f64,
     pub hosts: usize,
     pub rounds: usize,
-    /// Mean of parameters over the host's.
+    /// Mean of parameters, as a ratio to the host's.
     pub param_ratio: f64,
 }
 
@@ -43,7 +43,7 @@ pub fn run_results(live: &LiveState) -> Value {
         let of_round = json!({ "round": round.round, "rollbacks": round.rollbacks });
         merged(of_round, &round.data)
     });
-    // Of seeds that were not committed; without a reason the episode was over.
+    // Counts of seeds that were not committed. Without a reason the episode was over.
     let ends = live.seed_ends.ends.iter().map(|((stage, pruned_for), ages)| {
         // Steps since germination of the youngest and the oldest.
         let range = [ages.keys().next(), ages.keys().next_back()];
@@ -59,7 +59,7 @@ pub fn run_results(live: &LiveState) -> Value {
         // Means over the episodes of the last round.
         "reward_terms": live.reward_terms(),
         "updates": live.updates(),
-        // Due and not performed.
+        // Counterfactuals that were due and not performed.
         "skipped_updates": live.skipped_updates,
         "last_update": live.latest_update(),
         "learning": learning(&live.rounds),
@@ -69,13 +69,13 @@ pub fn run_results(live: &LiveState) -> Value {
         "ends": ends.collect::<Vec<_>>(),
         "refusals": refusals.collect::<Vec<_>>(),
         "confounders": live.confounders,
-        // What detectors have found, by cause: how often, in how many episodes, and with how many seeds.
+        // Findings of detectors, by cause: how often, in how many episodes, and with how many seeds.
         "anomalies": live.anomalies.run,
         // Hosts of the last rounds.
         "average": average(live),
         // Hosts that never grew.
         "alone": alone(live),
-        // Grown hosts that none beats in both accuracy and size, the best first.
+        // Grown hosts that no other beats in both accuracy and size, the best first.
         "front": live.front.iter().rev().map(grown_host).collect::<Vec<_>>(),
         // The best host again, without growth.
         "baseline": live.baseline,
@@ -90,7 +90,7 @@ pub fn run_results(live: &LiveState) -> Value {
     results
 }
 
-/// An object with the fields of another, if that is one; with `error` where it is nothing that JSON can say.
+/// An object with the fields of another, if that is one, or with `error` if JSON cannot express it.
 pub fn merged(mut object: Value, other: &impl Serialize) -> Value {
     let more = serde_json::to_value(other).unwrap_or_else(|error| json!({ "error": error.to_string() }));
     if let (Some(fields), Value::Object(more)) = (object.as_object_mut(), more) {
@@ -157,7 +157,7 @@ fn grown_host(host: &EpisodeResult) -> Value {
     })
 }
 
-/// `None` where no round was paid.
+/// Means of the last rounds. `None` where no round was paid.
 pub(super) fn learning(rounds: &[RoundResult]) -> Option<Learning> {
     let paid = rounds
         .iter()
@@ -175,7 +175,7 @@ pub(super) fn learning(rounds: &[RoundResult]) -> Option<Learning> {
     })
 }
 
-/// `None` of fewer than two hosts.
+/// The mean with its interval. `None` with fewer than two hosts.
 pub(super) fn average(live: &LiveState) -> Option<Average> {
     let rounds: BTreeSet<u32> = live.latest_hosts.iter().map(|&(round, ..)| round).collect();
     let (accuracies, ratios): (Vec<f64>, Vec<f64>) = live
@@ -186,7 +186,7 @@ pub(super) fn average(live: &LiveState) -> Option<Average> {
     average_of(&accuracies, rounds.len(), statistics::mean(&ratios)?)
 }
 
-/// Of hosts that never grew; `None` where fewer than two were measured.
+/// The result of hosts that never grew. `None` where fewer than two were measured.
 pub(super) fn alone(live: &LiveState) -> Option<Average> {
     let hosts: Vec<f64> = live.baseline.as_ref()?.hosts.iter().map(|host| host.0).collect();
     average_of(&hosts, 1, 1.0)

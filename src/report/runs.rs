@@ -6,7 +6,7 @@ use crate::record::RunEntry;
 use crate::run::size;
 use crate::telemetry::Timestamp;
 
-/// Columns that go first where there is no room: what they tell is in the name of a run, or easily asked for.
+/// Columns that are omitted first where there is no room: the name of a run or a short question gives the same facts.
 const DROPPABLE: [&str; 3] = ["scenario", "size", "tags"];
 
 /// Progress and result of each run, in lines of at most `width` characters; ages as of `now`.

@@ -24,12 +24,12 @@ use super::state::RunSource;
 use crate::files::name_of;
 use crate::record::{RunDirectory, list_runs};
 
-/// How often a record is looked at for a page that is open.
+/// The interval at which the server looks at a record for an open page.
 const LOOK: Duration = Duration::from_secs(1);
-/// Runs whose state is kept; the one that was asked for longest ago goes first.
+/// Runs whose state is kept. The one with the oldest request is dropped first.
 const KEPT: usize = 8;
 
-/// Why nothing is served.
+/// The reason why nothing is served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// It would be open to other machines.
@@ -38,22 +38,22 @@ pub enum ServeError {
     /// The port is taken, or may not be used.
     #[error("nothing can be served at {address}: {error}; give another port, or 127.0.0.1:0 for any that is free")]
     Address {
-        /// Where it was to be.
+        /// Requested address.
         address: SocketAddr,
         /// The system's error.
         error: io::Error,
     },
-    /// A thread or socket that cannot be had.
+    /// A thread or socket that isn't available.
     #[error("pages cannot be served: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Which runs there are pages of.
+/// The runs that have pages.
 #[derive(Clone, Debug)]
 pub enum Served {
-    /// The one in this folder.
+    /// The run in this folder.
     Run(PathBuf),
-    /// All below this one.
+    /// All runs below this one.
     All(PathBuf),
 }
 
@@ -72,7 +72,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shelf {
-    /// The run of that name; `None` if there is none, or none that may be shown.
+    /// The run of that name. `None` if there is none, or none that may be shown.
     fn source(&self, name: &str) -> Option<Source> {
         let folder = match &*self.served {
             Served::Run(folder) => (name_of(folder) == name).then(|| folder.clone())?,
@@ -96,10 +96,10 @@ impl Shelf {
     }
 }
 
-/// Serves at `address` until `is_over`; `announce` is told the address once it is open.
+/// Serves at `address` until `is_over`, and passes the address to `announce` once it is open.
 ///
 /// # Errors
-/// An address that is not of this machine alone, or cannot be listened at.
+/// An address that isn't limited to this machine, or that cannot be listened at.
 pub fn serve(
     address: SocketAddr,
     served: Served,
@@ -161,7 +161,7 @@ fn is_here(host: &str) -> bool {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,
         _ => host,
     };
-    // In brackets, as its colons would be taken for that of a port.
+    // The brackets mark its colons, which would read as that of a port.
     let address = name.strip_prefix('[').map_or(Some(name), |six| six.strip_suffix(']'));
     let address = address.and_then(|address| address.parse::<IpAddr>().ok());
     name.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback())
@@ -199,7 +199,7 @@ async fn page(State(shelf): State<Shelf>, PathOf(name): PathOf<String>) -> Respo
     }
 }
 
-/// Says `page` whenever there is more to see; a reader that is slow misses some of them and sees the newest.
+/// Sends `page` whenever there is more to see. A slow reader misses some of them and sees the newest.
 async fn events(State(shelf): State<Shelf>, PathOf(name): PathOf<String>, asked: Uri) -> Response {
     let Some(source) = shelf.source(&name) else {
         return no_run(&name);

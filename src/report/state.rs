@@ -1,4 +1,4 @@
-//! The state behind every view: the events of a run, from its beginning or while they are written, folded into plain data of
+//! The state of every view: the events of a run, from its beginning or while they are written, folded into plain data of
 //! bounded size. Reports, the terminal, `show` and the summary are drawn from it and from nothing else that happened; pages also
 //! from the best network that was kept.
 
@@ -33,9 +33,9 @@ const LOG: usize = 200;
 /// An event that people read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogLine {
-    /// When.
+    /// Time of the event.
     pub t: Timestamp,
-    /// How much it matters.
+    /// Its importance.
     pub severity: Severity,
     /// Index of the env, if it is about one.
     pub env: Option<u32>,

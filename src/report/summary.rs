@@ -1,5 +1,5 @@
-//! The summary of a run: what it reached and how sure that is, what that may be compared with, what was wrong, where to go from
-//! there, and tables last. Plain text that fits into a terminal, drawn from the live state alone.
+//! The summary of a run: its result with the uncertainty, comparable results, problems, the next commands, and tables last.
+//! Plain text that fits into a terminal, drawn from the live state alone.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,13 +15,13 @@ use uncommitted::uncommitted;
 
 mod uncommitted;
 
-/// Rounds shown in full; of a longer run the first and the last ones.
+/// Rounds shown in full. Longer runs show the first and the last ones.
 const ROUNDS_SHOWN: usize = 10;
 /// Committed seeds shown, those that contribute most.
 const SEEDS_SHOWN: usize = 5;
 /// Reward terms shown.
 const TERMS_SHOWN: usize = 4;
-/// Before what a line is about.
+/// Width of the label of a line.
 const LABEL_WIDTH: usize = 15;
 
 /// The summary of a run whose files are in `directory`, in lines of at most `width` characters, but for those with its path.
@@ -63,7 +63,7 @@ fn headline(live: &LiveState) -> Option<String> {
     Some(format!("{}: {played}, controller {}\n", run.task, run.controller))
 }
 
-/// Lines behind a label, indented below each other.
+/// Lines after a label, indented below each other.
 fn labelled(label: &str, lines: &str) -> String {
     let lines = lines.replace('\n', &format!("\n{:LABEL_WIDTH$}", ""));
     format!("{label:<LABEL_WIDTH$}{lines}\n")
@@ -83,7 +83,7 @@ fn said(label: &str, sentence: &str, width: usize) -> String {
     labelled(label, &wrapped(sentence, width - LABEL_WIDTH))
 }
 
-/// Results of the last hosts and of a host alone, and why the one is no measure of the other.
+/// Results of the last hosts and of a host alone, and the reason why they cannot be compared.
 fn result(live: &LiveState, width: usize) -> Option<String> {
     let best = live.best_episode()?;
     let has_grown = !live.committed.is_empty();
@@ -159,7 +159,7 @@ fn rounds_table(rounds: &[RoundResult], width: usize) -> Option<String> {
     let is_text = rounds.iter().any(|round| round.data.perplexity.is_some());
     columns.extend(is_text.then_some("perplexity"));
     columns.extend(is_paid.then_some("reward"));
-    // In the order of their names; a plugin that was added later has measured the later rounds.
+    // Metrics in the order of their names. A plugin that was added later has measured the later rounds.
     let own: BTreeSet<&str> = rounds
         .iter()
         .flat_map(|round| round.data.metrics.keys().map(String::as_str))
@@ -245,7 +245,7 @@ fn reward_terms(live: &LiveState, width: usize) -> Option<String> {
     (!entries.is_empty()).then(|| listed("reward terms", &entries, width))
 }
 
-/// How learning went.
+/// The course of learning.
 fn policy_health(live: &LiveState, width: usize) -> Option<String> {
     let update = live.latest_update()?;
     let skipped = match live.skipped_updates {

@@ -5,7 +5,7 @@ use crate::data::{PartSurvey, Survey, Surveyed, TextSurvey};
 use crate::files::counted;
 use crate::scenario::visible;
 
-/// Classes that are listed one by one; of more only the rarest and the commonest count is given.
+/// Classes that are listed one by one. With more classes, only the rarest and the commonest count is given.
 const LISTED: usize = 20;
 
 /// Sizes, scale and classes, in lines of at most `width` characters.

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-/// Before every column.
+/// Spaces before every column.
 const GAP: usize = 2;
-/// No text is cut to less.
+/// The least width of a cut text.
 const SHORTEST: usize = 8;
 
 /// Columns as wide as their widest cell, two spaces apart, with a rule under the head.
@@ -84,7 +84,7 @@ impl Table {
         }
     }
 
-    /// Heads of the columns, how many of them are of texts, and the rows: for a page.
+    /// Heads of the columns, the number of columns with texts, and the rows, for a page.
     pub fn parts(self) -> (Vec<String>, usize, Vec<Vec<String>>) {
         (self.head, self.texts, self.rows)
     }

@@ -1,7 +1,7 @@
 //! A series that never grows beyond a number of items: once it is full, every other item goes, and from then on every other
 //! one is taken. The first and the newest are always there.
 
-/// Of a series of any length at most `CAPACITY` items, two or more, besides the newest.
+/// Keeps at most `CAPACITY` items of a series of any length, two or more, in addition to the newest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thinned<T, const CAPACITY: usize> {
     items: Vec<T>,

@@ -10,7 +10,7 @@ pub const WIDTH: usize = 80;
 /// Sign for a value that was not measured.
 pub const ABSENT: &str = "—";
 
-/// As `show` writes it.
+/// The text from `show`, or the sign for a missing value.
 pub(super) fn cell<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| ABSENT.into(), show)
 }

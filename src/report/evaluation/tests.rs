@@ -20,7 +20,7 @@ fn a_slot_tells_the_most_frequent_blueprint_first_and_nothing_last() {
                 r0c0  conv_heavy 31, conv_light 9, nothing 8\n  \
                 r0c1  norm 48\n";
     assert_eq!(commits_text(&commits, 80), wide);
-    // What has no room is continued below.
+    // Text without room continues below.
     let narrow = commits_text(&commits, 32);
     assert_eq!(narrow.lines().nth(2), Some("        conv_light 9, nothing 8"));
 }

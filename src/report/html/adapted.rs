@@ -1,4 +1,4 @@
-//! The page of an `adapt`: what reads the new images best, and at what price beside the given network.
+//! The page of an `adapt`: the row that reads the new images best, and its price in addition to the given network.
 
 use maud::html;
 

@@ -9,12 +9,12 @@ use super::svg::{Frame, Range, tick_label};
 
 /// Height of the picture.
 const HEIGHT: f64 = 260.0;
-/// Rows of the table; of longer curves, as many evenly spread.
+/// Rows of the table. Longer curves have this many evenly spread ones.
 const ROWS: usize = 60;
 /// Colours that a page tells apart.
 pub const COLOURS: usize = 8;
 
-/// How a series is drawn.
+/// The form in which a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawn {
     /// As a line.
@@ -25,12 +25,12 @@ pub enum Drawn {
     Stacked,
 }
 
-/// A series of numbers, one for each x; NaN where there is none.
+/// A series of numbers, one for each x. NaN where there is none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     name: String,
     drawn: Drawn,
-    /// Of the page's colours, from 0.
+    /// Index among the page's colours, from 0.
     colour: usize,
     values: Vec<f64>,
     /// Upper ends of a band.
@@ -52,7 +52,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// One without curves. `id` is its own on the page; `labels` are those of both axes.
+    /// A chart without curves. `id` is unique on the page. `labels` are those of both axes.
     pub fn new(id: &str, labels: (&str, &str), x: Vec<f64>) -> Self {
         Self {
             id: id.into(),
@@ -65,7 +65,7 @@ impl Chart {
         }
     }
 
-    /// Says what it shows, in a few words and in a sentence.
+    /// Sets its title, in a few words, and its subject, in a sentence.
     pub fn titled(mut self, title: &str, about: &str) -> Self {
         (self.title, self.about) = (title.into(), about.into());
         self
@@ -181,7 +181,7 @@ impl Chart {
         if least.is_finite() { least } else { 1.0 }
     }
 
-    /// From where to where the bars of stacked series reach, by series and x.
+    /// The ends of the bars of stacked series, by series and x.
     fn stacks(&self) -> Vec<Vec<(f64, f64)>> {
         let mut ends = vec![(0.0, 0.0); self.x.len()];
         let stacks = self.series.iter().map(|series| {
@@ -230,7 +230,7 @@ fn entry(series: &Series, place: usize) -> String {
     }
 }
 
-/// For the script: with as many digits as a picture can show, `null` where there is none.
+/// The values for the script: with as many digits as a picture can show, `null` where there is none.
 pub fn shortened(values: &[f64]) -> Value {
     let short = |value: &f64| match *value as f32 {
         finite if finite.is_finite() => format!("{finite:.5e}")

@@ -1,5 +1,5 @@
 //! The page of a comparison, or of a sweep: methods as curves with bands over their trainings, their intervals and verdicts, and
-//! what accuracy costs in parameters and compute. Its numbers are those of `compare`.
+//! the cost of accuracy in parameters and compute. Its numbers are those of `compare`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,22 +18,22 @@ use crate::report::words::number;
 
 /// Places of a curve.
 const GRID: usize = 60;
-/// Of fewer trainings a band shows the least and the largest.
+/// With fewer trainings a band shows the least and the largest.
 const FEW: usize = 3;
 
 /// A training with its folder, which a page links to.
 pub struct ListedTraining<'a> {
     /// Its name in the table.
     pub name: String,
-    /// How it stands.
+    /// State of the training.
     pub state: String,
-    /// Of the run, relative to the page if that is possible.
+    /// Folder of the run, relative to the page if that is possible.
     pub folder: PathBuf,
-    /// None where it has no results.
+    /// Its record. `None` where it has no results.
     pub record: Option<&'a TrainingRecord>,
 }
 
-/// The page, whole. `trainings`: those that are compared; `listed`: all.
+/// The whole page. `trainings` are the compared ones, `listed` all.
 pub fn comparison_page(
     title: &str,
     comparison: &MethodComparison,

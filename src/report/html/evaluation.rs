@@ -1,5 +1,5 @@
-//! The page of an evaluation: is the policy better than its opponents on the same episodes, by how much, and what does it grow?
-//! Its tables are those of the text.
+//! The page of an evaluation: is the policy better than its opponents on the same episodes, by how much, and which seeds does it
+//! grow? Its tables are those of the text.
 
 use maud::{Markup, html};
 
@@ -12,7 +12,7 @@ use crate::files::counted;
 use crate::report::comparison::verdict_words;
 use crate::report::evaluation::{cost_table, difference_tables, in_words, legend, score_tables, seed_tables};
 
-/// The page, whole.
+/// The whole page.
 pub fn evaluation_page(evaluation: &Evaluation) -> String {
     let mut page = Page::new(format!("evaluation of {}: simic-engine", evaluation.scenario));
     page.head = Some(head(evaluation));

@@ -1,4 +1,4 @@
-//! The page of a `grow`: is the grown network better than what else the compute could have been spent on, and what is written?
+//! The page of a `grow`: is the grown network better than the other uses of the compute, and which one was written?
 //! Its tables are those of the text.
 
 use maud::{Markup, html};
@@ -10,7 +10,7 @@ use crate::compare::{Estimate, Interval};
 use crate::grow::{Growth, Row};
 use crate::report::grown::{capitalised, growth_tables};
 
-/// The page, whole.
+/// The whole page.
 pub fn growth_page(growth: &Growth) -> String {
     let mut page = Page::new(format!("the network {}: simic-engine", growth.choice.name));
     let chosen = growth.rows.iter().find(|row| row.way == growth.choice.way);

@@ -1,4 +1,4 @@
-//! Sections of a run's page about growth: the worth of seeds, why others were pruned, the choices.
+//! Sections of a run's page about growth: the worth of seeds, the reasons why others were pruned, the choices.
 
 use maud::{Markup, html};
 
@@ -15,7 +15,7 @@ use crate::telemetry::{Ages, EnvContext, Num, SeedEnd, SeedLife};
 
 /// Committed seeds that a table lists.
 const SEEDS: usize = 16;
-/// Why one seed has different numbers in different places.
+/// The reason why one seed has different numbers in different places.
 const THREE_WORTHS: &str = "A seed has three worths: what it adds to the host as its only seed (the bars); what is lost when it alone is \
      taken out of the whole (contributes, ± standard error), which adds up to more than there is where seeds rest on each other; and its share \
      of the whole, a mean over all orders of adding them (Shapley), which adds up.";
@@ -24,7 +24,7 @@ const THREE_WORTHS: &str = "A seed has three worths: what it adds to the host as
 const WATERFALL: &str = "Host alone: trained with its seeds, which are off; then what each adds alone; together: what they gain, or \
                          lose, with each other.";
 
-/// `shown`: the episode of which the parts of the accuracy are drawn.
+/// The section about worth. `shown` is the episode whose accuracy is drawn in parts.
 pub(super) fn worth(state: &ViewState, shown: Option<&EpisodeTrace>) -> Markup {
     let seeds = results::by_contribution(&state.live);
     let rows = seeds

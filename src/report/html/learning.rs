@@ -14,9 +14,9 @@ use crate::report::words::number;
 use crate::run;
 use crate::telemetry::{LearnerUpdate, Num, PerfRound, RoundResult};
 
-/// Rounds that a curve shows; of a longer run, as many evenly spread.
+/// Rounds that a curve shows. Longer runs show this many evenly spread ones.
 const ROUNDS: usize = 400;
-/// Terms of a reward that have a colour of their own.
+/// Terms of a reward that have their own colour.
 const TERMS: usize = 7;
 
 /// Rounds for curves, thinned in long runs.
@@ -82,7 +82,7 @@ fn metrics(rounds: &[&RoundResult]) -> Vec<Chart> {
     names.into_iter().map(chart).collect()
 }
 
-/// Accuracy against parameters of all episodes, those that none beats marked.
+/// Accuracy against parameters of all episodes. The ones that no other beats are marked.
 pub(super) fn size(state: &ViewState) -> Markup {
     let points: Vec<&EpisodePoint> = state.episodes.points.iter().collect();
     if points.is_empty() {
@@ -171,7 +171,7 @@ fn calibration(state: &ViewState) -> Markup {
     figure("What is paid against what is reached.", &about, &picture)
 }
 
-/// Pearson's; `None` of fewer than three pairs, or where one of both does not vary.
+/// Pearson's correlation. `None` with fewer than three pairs, or where one of both does not vary.
 fn correlation(pairs: &[[f64; 2]]) -> Option<f64> {
     let means = [0, 1].map(|of| pairs.iter().map(|pair| pair[of]).sum::<f64>() / pairs.len() as f64);
     let product = |pair: &[f64; 2], a: usize, b: usize| (pair[a] - means[a]) * (pair[b] - means[b]);
@@ -262,7 +262,7 @@ pub(super) fn speed(state: &ViewState) -> Markup {
             let times = perf.phases_ms.named().map(|(_, time)| time.0);
             100.0 * times[place] / times.iter().sum::<f64>().max(1e-9)
         });
-        // What is never a hundredth is not seen.
+        // A share that never reaches a hundredth can't be seen.
         if shares.iter().any(|share| *share >= 1.0) {
             phases = phases.stacked(name, shares);
         }

@@ -1,5 +1,5 @@
-//! The network that was grown, as a picture: its layers from input to output, and beside each seed its parameters and what it
-//! contributes to just these weights.
+//! The network that was grown, as a picture: its layers from input to output, and next to each seed its parameters and its
+//! contribution to exactly these weights.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ const BOX: f64 = 22.0;
 const LEFT: f64 = 16.0;
 /// Width of a layer's box.
 const LAYER: f64 = 250.0;
-/// Where texts beside a box begin.
+/// Left end of the texts next to a box.
 const BESIDE: f64 = LEFT + LAYER + 18.0;
 
 /// Draws the network.
@@ -40,7 +40,7 @@ pub fn network(network: &GrownNetwork) -> Markup {
             }
             other => {
                 let what = describe(other);
-                // A name that says no more than that is left out.
+                // A name that adds nothing to that is left out.
                 let name = if what.contains(&layer.name) { "" } else { &layer.name };
                 ("layer", format!("{name} {what}").trim().to_owned(), beside)
             }
@@ -63,7 +63,7 @@ pub fn network(network: &GrownNetwork) -> Markup {
     picture(height, "the network, from input to output", &body)
 }
 
-/// Trainable values of a layer; means and deviations that a norm keeps are none.
+/// Trainable values of a layer. The means and deviations of a norm don't count.
 fn parameters(network: &GrownNetwork, layer: &str) -> u64 {
     let tensors = network.parameters.iter().filter(|(name, _)| {
         let rest = name.strip_prefix(layer).and_then(|rest| rest.strip_prefix('.'));

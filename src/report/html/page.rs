@@ -11,7 +11,7 @@ const SCRIPT: &str = include_str!("../../../assets/report/report.js");
 
 /// A part of a page with a heading.
 pub struct Section {
-    /// Of its address within the page.
+    /// Anchor of its address within the page.
     pub id: &'static str,
     /// Its heading: the question that it answers.
     pub title: &'static str,
@@ -22,14 +22,14 @@ pub struct Section {
 /// A page that is put together.
 pub struct Page {
     title: String,
-    /// Above all sections.
+    /// Content above all sections.
     pub head: Option<Markup>,
     sections: Vec<Section>,
     episodes: Vec<Value>,
 }
 
 impl Page {
-    /// One without sections; `title` is the browser's.
+    /// A page without sections. `title` is the browser's.
     pub fn new(title: String) -> Self {
         Self {
             title,
@@ -49,7 +49,7 @@ impl Page {
         self.sections.push(Section { id, title, body });
     }
 
-    /// The whole page. `version`: of one that is served, and asks for newer content.
+    /// The whole page. `version` is that of a served page, which asks for newer content.
     pub fn render(self, version: Option<u64>) -> String {
         let data = json!({ "episodes": self.episodes, "live": version });
         let page = html! {
@@ -84,7 +84,7 @@ impl Page {
     }
 }
 
-/// JSON that no text in it can end the script element of.
+/// JSON in which no text can end the script element.
 fn in_script(data: &Value) -> String {
     let data = data.to_string();
     let data = data
@@ -94,7 +94,7 @@ fn in_script(data: &Value) -> String {
     directed(&data, |mark| format!("\\u{:04x}", u32::from(mark)))
 }
 
-/// `text` with what would turn the direction of the text behind it written by its number.
+/// `text` in which characters that would turn the direction of the following text are written by their number.
 fn directed(text: &str, written: impl Fn(char) -> String) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -123,7 +123,7 @@ pub fn table<C: Render>(texts: &[&str], numbers: &[&str], rows: impl IntoIterato
     }
 }
 
-/// A table of a text, as a page shows it.
+/// A text's table as a page shows it.
 pub fn shown(table: Table) -> Markup {
     let (head, texts, rows) = table.parts();
     let head: Vec<&str> = head.iter().map(String::as_str).collect();

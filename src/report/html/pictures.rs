@@ -10,9 +10,9 @@ use crate::compare::{Estimate, Interval};
 /// Height of a row with an interval.
 const ROW: f64 = 34.0;
 
-/// A difference, and where it may lie.
+/// A difference, and its interval.
 pub struct Spread {
-    /// Whose, and what may be said of it.
+    /// The name of the difference, and its verdict.
     pub name: String,
     /// The difference, with its interval.
     pub estimate: Estimate,
@@ -50,13 +50,13 @@ pub fn forest(title: &str, about: &str, label: &str, spreads: impl IntoIterator<
 
 /// Something that reached an accuracy at a cost.
 pub struct Point<'a> {
-    /// By which it is coloured.
+    /// Group, which determines the colour.
     pub group: &'a str,
     /// Its name.
     pub name: String,
-    /// In the unit of the label.
+    /// Cost in the unit of the label.
     pub cost: f64,
-    /// Percent.
+    /// Accuracy in percent.
     pub accuracy: f64,
 }
 
@@ -85,9 +85,9 @@ pub fn scatter<'a>(label: &str, about: &str, groups: &[&str], points: impl IntoI
 
 /// A dot of a picture.
 pub struct Dot {
-    /// Where.
+    /// Place of the dot.
     pub at: (f64, f64),
-    /// How it is drawn.
+    /// Form in which it is drawn.
     pub class: String,
     /// Text under the pointer.
     pub title: String,
@@ -106,7 +106,7 @@ pub fn scattered(labels: (&str, &str), dots: &[Dot], line: &[(f64, f64)]) -> Mar
     frame.finish(&format!("{} against {}", labels.1, labels.0))
 }
 
-/// The points that none beats in both, by rising cost.
+/// The points that no other beats in both, by rising cost.
 fn front(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let mut best = f64::NEG_INFINITY;

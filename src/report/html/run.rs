@@ -1,5 +1,5 @@
-//! The page of a run: what grew where, when, worth what, why the rest was pruned, and whether it is better than nothing; and the
-//! page that lists runs, each a link to its own.
+//! The page of a run: where, when and which seeds grew, their worth, why the rest was pruned, and whether it is better than
+//! nothing; and the page that lists runs, each with a link to its own.
 
 use maud::{Markup, html};
 
@@ -12,7 +12,7 @@ use crate::report::state::{RunSource, ViewState};
 use crate::report::words::number;
 use crate::telemetry::{LiveState, Num, RoundResult, RunState, Severity};
 
-/// The page of what has been read, whole. `is_served`: it asks for newer content.
+/// The whole page of the events so far. With `is_served` it asks for newer content.
 pub fn run_page(run: &RunSource, is_served: bool) -> String {
     let (state, version) = (&run.feed.state, is_served.then_some(run.version));
     let name = name_of(run.feed.folder());

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 
-/// Width of a picture, in units of its own; it is shown as wide as its column.
+/// Width of a picture, in its own units. It is shown as wide as its column.
 pub const WIDTH: f64 = 720.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 10.0;
@@ -14,17 +14,17 @@ const BOTTOM: f64 = 34.0;
 /// Marks on an axis, about.
 const TICKS: f64 = 6.0;
 
-/// Least and largest value.
+/// Range from the least to the largest value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// Least.
+    /// Least value.
     pub low: f64,
-    /// Largest; above `low`.
+    /// Largest value, above `low`.
     pub high: f64,
 }
 
 impl Range {
-    /// Of all finite values, a little wider where they are all equal; from 0 to 1 without any.
+    /// The range of all finite values, a little wider where they are all equal; from 0 to 1 without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let finite = values.into_iter().filter(|value| value.is_finite());
         let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -43,7 +43,7 @@ impl Range {
         }
     }
 
-    /// With room above and below, for marks at its ends.
+    /// The range with room above and below, for marks at its ends.
     pub fn padded(self, share: f64) -> Self {
         let room = share * (self.high - self.low);
         Self {
@@ -92,7 +92,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// An empty one with axes.
+    /// An empty picture with axes.
     pub fn new(x: Range, y: Range, height: f64, labels: (&str, &str)) -> Self {
         let body = String::new();
         let mut frame = Self { x, y, height, body };
@@ -100,19 +100,19 @@ impl Frame {
         frame
     }
 
-    /// Where `x` is, in units of the picture.
+    /// The place of `x`, in units of the picture.
     pub fn across(&self, x: f64) -> f64 {
         LEFT + (x - self.x.low) / (self.x.high - self.x.low) * (WIDTH - LEFT - RIGHT)
     }
 
-    /// Where `y` is, in units of the picture.
+    /// The place of `y`, in units of the picture.
     pub fn down(&self, y: f64) -> f64 {
         TOP + (self.y.high - y) / (self.y.high - self.y.low) * (self.height - TOP - BOTTOM)
     }
 
     fn axes(&mut self, (x_label, y_label): (&str, &str)) {
         let (left, right, top, bottom) = (LEFT, WIDTH - RIGHT, TOP, self.height - BOTTOM);
-        // Without a label the places have names of their own, or none.
+        // Without a label the places have their own names, or none.
         let ticks = |range: Range, label: &str| if label.is_empty() { Vec::new() } else { range.ticks() };
         for y in ticks(self.y, y_label) {
             let at = self.down(y);
@@ -140,7 +140,7 @@ impl Frame {
         );
     }
 
-    /// Where the values of the series are: the page's script reads them, and moves the line, which is hidden without it.
+    /// The places of a series' values: the page's script reads them, and moves the line, which is hidden without it.
     pub fn places(&mut self, label: &str, x: &Value) {
         let Range { low, high } = self.x;
         let (width, bottom) = (WIDTH - LEFT - RIGHT, self.height - BOTTOM);
@@ -284,7 +284,7 @@ pub fn escaped(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // What steers a terminal or turns the direction of what follows is shown as what it is.
+            // Characters that steer a terminal or turn the direction of the following text are shown as escapes.
             other if other.is_control() || is_direction(other) => {
                 _ = write!(safe, "\\u{{{:x}}}", u32::from(other));
             }
@@ -294,7 +294,7 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
-/// Whether it turns the direction of what follows.
+/// Whether it turns the direction of the following text.
 pub const fn is_direction(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

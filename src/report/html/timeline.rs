@@ -22,7 +22,7 @@ const LEFT: f64 = 96.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 4.0;
 const BOTTOM: f64 = 22.0;
-/// Of the course of an env's accuracy.
+/// Height of the course of an env's accuracy.
 const COURSE: f64 = 22.0;
 const LANE: f64 = 13.0;
 const BETWEEN_ENVS: f64 = 8.0;
@@ -38,7 +38,7 @@ const STAGES: [(SeedStage, &str); 5] = [
     (SeedStage::Committed, "committed"),
 ];
 
-/// Name of a stage; `None` of a slot in which nothing grows.
+/// Name of a stage. `None` is a slot in which nothing grows.
 pub fn class_of(stage: SeedStage) -> Option<&'static str> {
     STAGES.iter().find(|(of, _)| *of == stage).map(|(_, name)| *name)
 }
@@ -300,7 +300,7 @@ fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
     })
 }
 
-/// Why a seed was pruned, in words; `None`: it was not.
+/// The reason why a seed was pruned, in words. `None` if it was not.
 pub const fn why_ended(reason: Option<PruneReason>) -> &'static str {
     match reason {
         None => "the episode was over",

@@ -1,7 +1,7 @@
 use super::*;
 use crate::telemetry::{Event, Num, examples};
 
-/// Heads and the line of one round; of a run that learns, or does not.
+/// Heads and the line of one round, for a run that learns, or does not.
 fn lines(learns: bool, task_kind: TaskKind) -> Vec<String> {
     let (mut started, mut round) = (examples::run_started(), examples::round_finished());
     started.task_kind = task_kind;

@@ -23,7 +23,7 @@ pub struct FoundAnomaly {
 pub struct Anomalies {
     /// The newest, the newest last; those that hold among them.
     found: VecDeque<FoundAnomaly>,
-    /// By detector: how often it has spoken.
+    /// The number of events by detector.
     pub counts: BTreeMap<String, u64>,
 }
 
@@ -57,7 +57,7 @@ impl Anomalies {
                 };
                 self.clear(is_it);
             }
-            // What was found of an env ends with its episode.
+            // Findings about an env end with its episode.
             Payload::EpisodeFinished(_) => {
                 self.clear(|found| found.event.env.is_some() && found.event.env == event.env)
             }
@@ -71,7 +71,7 @@ impl Anomalies {
         over.for_each(|found| found.is_active = false);
     }
 
-    /// Those that hold, the worst first, of equals the newest.
+    /// Findings that hold, the worst first, of equals the newest.
     pub fn active(&self) -> Vec<&FoundAnomaly> {
         let mut active: Vec<&FoundAnomaly> = self.found.iter().rev().filter(|found| found.is_active).collect();
         active.sort_by_key(|found| std::cmp::Reverse(found.event.severity));

@@ -1,5 +1,5 @@
-//! Choices by place and time, with their results: operations by round and by step of an episode, and by slot and blueprint how
-//! many seeds were planted and the worth of the committed ones.
+//! Choices by place and time, with their results: operations by round and by step of an episode, and by slot and blueprint the
+//! number of planted seeds and the worth of the committed ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,14 +8,14 @@ use crate::growth::{LifecycleOp, SlotId};
 use crate::report::thinned::Thinned;
 use crate::telemetry::{EnvContext, Event, Payload, SeedEnd, SeedLife};
 
-/// Steps of an episode that are told apart; later ones count as the last.
+/// Steps of an episode that are distinguished. Later ones count as the last.
 const STEPS: usize = 256;
 /// Rounds whose operations are kept.
 const ROUNDS: usize = 200;
 /// Seeds that are kept after they ended without a commit.
 const UNCOMMITTED: usize = 24;
 
-/// How often each operation was carried out, in the order of their codes.
+/// The number of times that each operation was carried out, in the order of their codes.
 pub type OpCounts = [u64; LifecycleOp::ALL.len()];
 
 /// The seeds of one blueprint in one slot.
@@ -27,7 +27,7 @@ pub struct Planted {
     pub committed: u64,
     /// Seeds that were removed.
     pub pruned: u64,
-    /// Of the committed seeds that were measured: their number and the sum of their contributions, points.
+    /// Number of the committed seeds that were measured, and the sum of their contributions, points.
     pub contributions: (u64, f64),
 }
 
@@ -58,7 +58,7 @@ impl Choices {
     pub fn apply(&mut self, event: &Event) {
         match (&event.payload, event.step) {
             (Payload::Decision(decision), Some(step)) => {
-                // What is refused counts as a wait, as it does for the run.
+                // A refused operation counts as a wait, as it does for the run.
                 let refused = decision.blocked.as_ref();
                 let op = refused.map_or(decision.op, |_| LifecycleOp::Wait);
                 let place = (step.saturating_sub(1) as usize).min(STEPS - 1);

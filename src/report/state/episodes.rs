@@ -20,15 +20,15 @@ const POINTS: usize = 4096;
 const BEST: usize = 12;
 /// Rounds whose orders are compared.
 const ORDERED_ROUNDS: u32 = 2;
-/// Steps that a trace keeps: what an episode plays beyond them, only the last one shows.
+/// Steps that a trace keeps. Of the steps beyond them it shows only the last one.
 const STEPS: usize = 1000;
 
 /// An episode as a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpisodePoint {
-    /// From 0.
+    /// Round, from 0.
     pub round: u32,
-    /// Index in the run.
+    /// Index of the env in the run.
     pub env: u32,
     /// With committed seeds alone, in validation, percent.
     pub accuracy: f64,
@@ -55,7 +55,7 @@ impl EpisodePoint {
     }
 }
 
-/// How constant a controller is: the order that most episodes of the last rounds follow.
+/// The constancy of a controller: the order that most episodes of the last rounds follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModalOrder {
     /// Its commands, in order.
@@ -69,9 +69,9 @@ pub struct ModalOrder {
 /// The episodes of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Episodes {
-    /// Those of the running round, by env.
+    /// Episodes of the running round, by env.
     pub playing: BTreeMap<u32, EpisodeTrace>,
-    /// Those of the last round that was finished, by env.
+    /// Episodes of the last finished round, by env.
     pub latest: Vec<EpisodeTrace>,
     /// The best of each round, thinned.
     pub best_of_rounds: Thinned<EpisodeTrace, BEST>,
@@ -130,7 +130,7 @@ impl Episodes {
         kept.find(|trace| (trace.at.round, trace.at.env) == (round, env))
     }
 
-    /// Over the episodes of the last two rounds that ended; `None` without any.
+    /// The order over the episodes of the last two rounds that ended. `None` without any.
     pub fn modal_order(&self) -> Option<ModalOrder> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (_, order) in &self.orders {
@@ -150,11 +150,11 @@ impl Episodes {
 pub struct DecisionPoint {
     /// The ordered operation.
     pub op: LifecycleOp,
-    /// Where; absent for a wait.
+    /// Slot of the operation. Absent for a wait.
     pub slot: Option<SlotId>,
-    /// Of a germination.
+    /// Blueprint of a germination.
     pub blueprint: Option<String>,
-    /// Why it was not carried out, by its code.
+    /// The reason why it was not carried out, by its code.
     pub blocked: Option<String>,
     /// Probabilities that the policy gave the allowed operations, 0..1; empty where nothing learned decides.
     pub probabilities: Vec<(LifecycleOp, f32)>,
@@ -162,7 +162,7 @@ pub struct DecisionPoint {
     pub value: Option<f32>,
     /// Reward of the step.
     pub reward: Option<f32>,
-    /// The controller's, in a few words.
+    /// The reason of the controller, in a few words.
     pub reason: Option<String>,
 }
 
@@ -210,15 +210,15 @@ pub struct SeedPoint {
 /// A step of an env.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepPoint {
-    /// From 1.
+    /// Step, from 1.
     pub step: u32,
-    /// Percent.
+    /// Accuracy in percent.
     pub accuracy: f32,
-    /// Of the training batches, percent.
+    /// Accuracy on the training batches, percent.
     pub train_accuracy: f32,
-    /// Nats, in validation.
+    /// Loss in nats, in validation.
     pub loss: f32,
-    /// Host and occupied slots.
+    /// Parameters of host and occupied slots.
     pub params: u64,
     /// Occupied slots.
     pub seeds: SmallVec<[SeedPoint; 4]>,
@@ -236,7 +236,7 @@ impl StepPoint {
 /// Events of the env as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
-    /// It was restored to the state behind this step.
+    /// It was restored to the state after this step.
     Rollback(u32),
     /// A detector spoke: its name.
     Anomaly(String),
@@ -245,7 +245,7 @@ pub enum Mark {
 /// The course of an episode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EpisodeTrace {
-    /// Where its newest event stands.
+    /// Place of its newest event.
     pub at: EnvContext,
     /// In order; of a record without step rows none.
     pub steps: Vec<StepPoint>,
@@ -260,7 +260,7 @@ pub struct EpisodeTrace {
 }
 
 impl EpisodeTrace {
-    /// One that begins.
+    /// The trace of an episode that begins.
     pub const fn new(at: EnvContext) -> Self {
         Self {
             at,

@@ -13,7 +13,7 @@ fn append(folder: &Path, text: &str) {
     written.expect("it is written");
 }
 
-/// A record that begins with a header and `lines`, and what a feed has made of it.
+/// A record that begins with a header and `lines`, and the feed's result.
 fn watched(lines: &str) -> (tempfile::TempDir, Feed) {
     let folder = tempfile::tempdir().expect("a folder");
     append(folder.path(), HEADER);

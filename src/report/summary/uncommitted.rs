@@ -1,5 +1,5 @@
-//! Why a run has committed no seed: what became of those that germinated, which gates refused, and the settings to change.
-//! Drawn from the [counts](crate::telemetry::SeedEnds) that the live state keeps.
+//! The reasons why a run has committed no seed: the fate of those that germinated, the gates that refused, and the settings to
+//! change. Drawn from the [counts](crate::telemetry::SeedEnds) that the live state keeps.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -11,10 +11,10 @@ use crate::growth::SeedStage;
 use crate::seed::next_stage;
 use crate::telemetry::{Ages, LiveState};
 
-/// Settings that are proposed, those of what ended most seeds.
+/// Settings that are proposed. They are those of the causes that ended most seeds.
 const REMEDIES_SHOWN: usize = 3;
 
-/// By gate and check: what makes it refuse less.
+/// The change by gate and check that makes it refuse less.
 const CHECKS: [(GateLevel, &str, &str); 11] = [
     (G2, "steps_in_stage", "lower lifecycle.gates.min_training_steps"),
     (G2, "gradient_health", "lower lifecycle.gates.min_gradient_health"),

@@ -16,7 +16,7 @@ use parts::framed;
 
 /// Smallest terminal that it is drawn in.
 pub const SMALLEST: (u16, u16) = (80, 24);
-/// From here on panels stand beside each other.
+/// Smallest terminal in which panels are next to each other.
 const WIDE: (u16, u16) = (120, 40);
 
 /// Panel that fills the screen where there is no room for everything.
@@ -74,11 +74,11 @@ pub struct View<'a> {
     pub state: &'a ViewState,
     /// Its folder's name.
     pub name: &'a str,
-    /// How it stands, in a few words.
+    /// Its state, in a few words.
     pub standing: &'a str,
     /// Message to the viewer: an error, or the effect of a key.
     pub message: Option<&'a str>,
-    /// Where there is no room for all.
+    /// The panel that is shown where there is no room for all.
     pub panel: Panel,
     /// Index of the chosen env.
     pub env: u32,

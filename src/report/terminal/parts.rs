@@ -84,7 +84,7 @@ pub fn coloured(view: &View, colour: Color) -> Style {
     }
 }
 
-/// How what happened stands out.
+/// The style of an event by its severity.
 pub fn of_severity(view: &View, severity: Severity) -> Style {
     match severity {
         Severity::Debug | Severity::Info => Style::new(),

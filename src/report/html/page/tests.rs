@@ -1,6 +1,6 @@
 use super::*;
 
-/// Ends a script, turns the text behind it around, ends a line of a script.
+/// Ends a script, turns the following text around, ends a line of a script.
 const HOSTILE: &str = "</script><b>\u{202e}name\u{2028}";
 
 #[test]
