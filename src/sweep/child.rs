@@ -17,7 +17,7 @@ use crate::storage::{self, ErrorClass, File, sync_folder, sync_folder_of};
 
 const MIB: u64 = 1 << 20;
 
-/// How an attempt at a trial ended.
+/// The end of an attempt at a trial.
 pub enum Attempt {
     /// Record of the training.
     Done(Box<TrainingRecord>),
@@ -25,7 +25,7 @@ pub enum Attempt {
     SetBack(String),
     /// Nothing can be played where it is: the place has no room, or fails, by the last error that was printed.
     Misplaced(String),
-    /// By itself, or over a limit.
+    /// The process ended by itself, or over a limit.
     Failed {
         /// The last error that was printed, or which limit.
         reason: String,
@@ -57,7 +57,7 @@ pub fn arguments(
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let directory = sweep.trial(&trial.id);
     let has_begun = directory.try_exists().at(&directory)?;
-    // Of a checkpoint that is damaged `resume` says what is wrong with it.
+    // If a checkpoint is damaged, `resume` reports the problem.
     let is_resumed = has_begun && !Checkpoints::of(&directory).list()?.is_empty();
     let mut arguments = Vec::new();
     if is_resumed {

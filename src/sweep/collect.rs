@@ -18,9 +18,9 @@ pub struct CollectedTrial {
     /// The planned trial.
     #[serde(flatten)]
     pub trial: Trial,
-    /// `None` until it ends.
+    /// The result. `None` until it ends.
     pub result: Option<TrialResult>,
-    /// Of its training, by name of the metric.
+    /// Scores of its training, by name of the metric.
     pub scores: BTreeMap<&'static str, f64>,
 }
 

@@ -30,7 +30,7 @@ const FOLDERS: [&str; 4] = ["trials", "logs", "leases", "results"];
 /// Beside the runs, and none of them.
 const SWEEPS: &str = "sweeps";
 
-/// Why a sweep cannot be begun, opened or handed over.
+/// The reason why a sweep cannot be begun, opened or handed over.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// A file of it.
@@ -52,7 +52,7 @@ pub enum SweepError {
 pub struct SweepFolder(PathBuf);
 
 impl SweepFolder {
-    /// Where a sweep of that name belongs: in `sweeps` under the root of all runs.
+    /// The place of a sweep of that name: in `sweeps` under the root of all runs.
     pub fn of(name: &str, out: Option<&Path>) -> Self {
         Self(runs_root(out).join(SWEEPS).join(name))
     }
@@ -62,7 +62,7 @@ impl SweepFolder {
         path.join(PLAN).is_file()
     }
 
-    /// The folder of a sweep, by its path or its name, and what it plays.
+    /// The folder of a sweep, by its path or its name, with its plan.
     ///
     /// # Errors
     /// There is none, or its plan cannot be read.

@@ -33,7 +33,7 @@ pub enum Cluster {
 /// A sweep and how its workers are started.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
-    /// Where it is played.
+    /// Folder of the sweep.
     pub folder: &'a SweepFolder,
     /// Trials to play.
     pub plan: &'a Plan,
@@ -47,7 +47,7 @@ pub struct Launch<'a> {
     pub threads: Option<usize>,
     /// CUDA devices of a trial.
     pub gpus: usize,
-    /// Of the cluster that a driver connects to.
+    /// Address of the cluster that a driver connects to.
     pub address: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Cluster {
 }
 
 impl Launch<'_> {
-    /// Where the script of the job array is.
+    /// Path of the script of the job array.
     pub fn slurm_path(&self) -> PathBuf {
         self.folder.file(SLURM_SCRIPT)
     }
@@ -190,7 +190,7 @@ impl Launch<'_> {
         Some(words)
     }
 
-    /// Writes the driver and runs it to its end; it says on standard error what it does.
+    /// Writes the driver and runs it to its end. The driver reports its progress on standard error.
     ///
     /// # Errors
     /// There is no `python3`, or the driver ends before every trial has.
@@ -239,7 +239,7 @@ fn started<T>(outcome: std::io::Result<T>, program: &str, advice: &str) -> Resul
     }
 }
 
-/// As one word of a shell.
+/// The text as one word of a shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }

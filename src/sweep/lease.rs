@@ -1,4 +1,4 @@
-//! Who plays which trial: one file an attempt, which only one worker can create.
+//! The assignment of trials to workers: one file per attempt, which only one worker can create.
 //!
 //! `leases/ID.0001` belongs to the worker that created it, which rewrites it as a sign of life. Once that is long enough
 //! ago, or its process is known to be gone, another worker may create `ID.0002`, and again only one can. Nothing is
@@ -18,11 +18,11 @@ use crate::health::{AtPath, FileError};
 /// Content of a lease.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeaseContent {
-    /// Who plays.
+    /// The worker that plays.
     pub worker: Worker,
-    /// How often the trial has failed so far.
+    /// Number of failures of the trial so far.
     pub failures: u32,
-    /// How often the machine did not let its process play.
+    /// Number of times that the machine did not let its process play.
     #[serde(default)]
     pub setbacks: Setbacks,
     /// Seconds that the trial has been played for, by all attempts.
@@ -34,7 +34,7 @@ pub struct LeaseContent {
 }
 
 impl LeaseContent {
-    /// Of a trial that no worker has played.
+    /// A lease of a trial that no worker has played.
     fn first(worker: Worker) -> Self {
         Self {
             worker,
@@ -83,7 +83,7 @@ impl Setbacks {
 pub struct Lease<'a> {
     place: &'a dyn Place,
     id: String,
-    /// Which attempt at the trial this is, from 1.
+    /// Number of this attempt at the trial, from 1.
     pub attempt: u32,
     /// Its content.
     pub content: LeaseContent,
@@ -131,7 +131,7 @@ impl<'a> Leases<'a> {
         attempts.filter(|&attempt| attempt < u32::MAX).max().unwrap_or(0)
     }
 
-    /// Who plays a trial.
+    /// The holder of a trial.
     ///
     /// # Errors
     /// A lease that cannot be read.

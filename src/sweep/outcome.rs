@@ -1,4 +1,4 @@
-//! How trials ended, one file each; the name of the file alone says in which way.
+//! The ends of trials, one file each. The name of the file alone shows the kind of end.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -14,7 +14,7 @@ use crate::health::{AtPath, FileError};
 use crate::record::Build;
 use crate::telemetry::Num;
 
-/// How a trial ended.
+/// The end of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialEnd {
@@ -29,7 +29,7 @@ pub enum TrialEnd {
 impl TrialEnd {
     const ALL: [Self; 3] = [Self::Done, Self::GivenUp, Self::Failed];
 
-    /// As in tables, and in the names of files.
+    /// The name in tables and in the names of files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -42,9 +42,9 @@ impl TrialEnd {
 /// The content of a result file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialResult {
-    /// How it ended.
+    /// The kind of end.
     pub end: TrialEnd,
-    /// Why it failed.
+    /// The reason of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// It ran into `budget.time_limit_s`: its numbers depend on the machine.
@@ -53,7 +53,7 @@ pub struct TrialResult {
     /// It failed since the machine did not let it play: the same command has it tried again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_place: bool,
-    /// How often it was begun or taken up.
+    /// Number of times that it was begun or resumed.
     pub attempts: u32,
     /// Wall time of all attempts, start-up and evaluation included.
     pub wall_s: f64,
@@ -100,7 +100,7 @@ fn rung_name(id: &str, rung: usize) -> String {
     format!("{id}.rung{rung:02}.json")
 }
 
-/// The field of what was reached at a rung.
+/// The field of the score at a rung.
 const SCORE: &str = "score";
 /// The field of a file by which damage to the others is seen: blake3 of them.
 const SEAL: &str = "seal";
@@ -133,9 +133,9 @@ fn read_json<T: DeserializeOwned>(place: &dyn Place, name: &str) -> Result<T, Fi
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     ends: BTreeMap<String, TrialEnd>,
-    /// By trial, which rungs it has reached.
+    /// Rungs that each trial has reached.
     rungs: BTreeMap<String, Vec<usize>>,
-    /// By trial, how often it was asked to be tried again after it had failed for good.
+    /// Number of requests to try a trial again after it had failed for good.
     retried: BTreeMap<String, u32>,
 }
 
@@ -163,7 +163,7 @@ impl Results {
         Ok(results)
     }
 
-    /// How a trial ended, if it has.
+    /// The end of a trial, if it has ended.
     pub fn end(&self, id: &str) -> Option<TrialEnd> {
         self.ends.get(id).copied()
     }
@@ -173,7 +173,7 @@ impl Results {
         self.rungs.get(id).is_some_and(|rungs| rungs.contains(&rung))
     }
 
-    /// How often a trial that had failed for good was asked to be tried again.
+    /// Number of requests to try a trial again that had failed for good.
     pub fn retried(&self, id: &str) -> u32 {
         self.retried.get(id).copied().unwrap_or(0)
     }
@@ -187,7 +187,7 @@ pub fn read_result(place: &dyn Place, id: &str, end: TrialEnd) -> Result<TrialRe
     read_json(place, &result_name(id, end))
 }
 
-/// As [`read_result`]; `None` of one that is damaged, which the next worker has again from the trial's run.
+/// Reads as [`read_result`] does. `None` if the result is damaged: the next worker has it again from the trial's run.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -254,7 +254,7 @@ pub fn try_misplaced_again(place: &dyn Place, plan: &Plan) -> Result<(), FileErr
     Ok(())
 }
 
-/// Writes for good what a trial has scored at a rung: its rolling accuracy, percent; minus infinity of one that has none.
+/// Writes the score of a trial at a rung for good: its rolling accuracy, percent, or minus infinity if it has none.
 ///
 /// # Errors
 /// If the file cannot be written.

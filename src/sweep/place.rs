@@ -1,4 +1,4 @@
-//! Where the workers of a sweep meet: what the protocol of leases and results asks of a shared folder, of time and of
+//! The meeting place of a sweep's workers: the demands of the protocol of leases and results on a shared folder, on time and on
 //! processes. Of a sweep on disk that is its [`SweepFolder`]; tests play the protocol in simulated places, which fail.
 
 use std::collections::BTreeSet;
@@ -15,15 +15,15 @@ use crate::storage::{self, File};
 /// A folder of a sweep in which names count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shelf {
-    /// Which worker plays which trial.
+    /// The leases: which worker plays which trial.
     Leases,
-    /// How trials ended.
+    /// The ends of trials.
     Results,
 }
 
 /// A shared folder, its clock, and the processes of this machine. Errors are those of a file system.
 pub trait Place: Sync {
-    /// Where a file is, for messages.
+    /// Path of a file, for messages.
     fn path_of(&self, shelf: Shelf, name: &str) -> PathBuf;
     /// The file system's own time: clocks of machines are not compared.
     fn now(&self) -> Result<SystemTime, FileError>;
@@ -158,7 +158,7 @@ pub fn tidy(sweep: &SweepFolder, expiry: Duration) -> Result<(), FileError> {
         for name in names_in(&folder)? {
             let path = folder.join(&name);
             if Worker::marked(&name).is_some_and(|owner| owner.is_gone(&this) || owner != this && is_old(&path)) {
-                // Another worker may be quicker; and what stays does no harm.
+                // Another worker may be quicker, and a remaining file does no harm.
                 let _ = storage::remove_file(&path);
             }
         }

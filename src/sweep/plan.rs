@@ -55,9 +55,9 @@ pub struct Trial {
     pub id: String,
     /// blake3 of the resolved scenario, which the seed is part of.
     pub hash: String,
-    /// Which combination of settings, from 0.
+    /// Index of the combination of settings, from 0.
     pub point: usize,
-    /// Which training of that combination, from 0.
+    /// Index of the training of that combination, from 0.
     pub replicate: u32,
     /// `run.seed`.
     pub seed: BigInteger,
@@ -98,7 +98,7 @@ pub struct Planned {
     pub scenario: String,
     /// CUDA devices that a trial uses, at most.
     pub gpus: usize,
-    /// Of all trainings.
+    /// Steps of the envs in all trainings.
     pub env_steps: u64,
 }
 
@@ -109,7 +109,7 @@ struct Resolved {
     env_steps: u64,
 }
 
-/// Why a sweep cannot be played.
+/// The reason why a sweep cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// Problems with the sweep file or the scenario, or a file that cannot be read.
@@ -183,7 +183,7 @@ pub fn plan(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Pl
 
 /// Starting point of all trials.
 struct Base<'a> {
-    /// How messages name the scenario.
+    /// Name of the scenario in messages.
     label: String,
     scenario: ScenarioFile,
     /// Overrides that all of them share.

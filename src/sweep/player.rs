@@ -1,4 +1,4 @@
-//! How a worker has a segment of a trial played: by processes of this program, which it watches.
+//! Plays a segment of a trial for a worker: by processes of this program, which it watches.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -139,7 +139,7 @@ impl Processes<'_> {
     }
 }
 
-/// Why the run at `directory` is not the one that was planned.
+/// The reason why the run at `directory` is not the one that was planned.
 fn unplanned(directory: &Path, trial: &Trial) -> Result<Option<String>, FileError> {
     let resolved = directory.join("resolved.ron");
     let hash = blake3::hash(&crate::files::read(&resolved).at(&resolved)?).to_hex();

@@ -74,7 +74,7 @@ impl Worker {
     }
 }
 
-/// Field 22 of `/proc/PID/stat`; `None` where there is no such process, or no such file system.
+/// Field 22 of `/proc/PID/stat`. `None` without such a process or such a file system.
 fn start_of(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, in parentheses, may hold anything.

@@ -17,7 +17,7 @@ pub(super) type Findings = Vec<(String, String)>;
 /// The settings of a point, each with the place in the sweep file that it comes from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
-    /// Of `points`, with what the axes add; `None` of a sweep without `points`.
+    /// Name in `points`, with the values of the axes. `None` in a sweep without `points`.
     pub name: Option<String>,
     /// In the order of the file: those of `points`, then those of the axes.
     pub settings: Vec<Setting>,

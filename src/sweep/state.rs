@@ -10,7 +10,7 @@ use super::place::Place;
 use super::plan::{Plan, Trial};
 use crate::health::FileError;
 
-/// Where a trial stands.
+/// The state of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrialState {
     /// It has ended.
@@ -38,11 +38,11 @@ pub struct TrialSegment {
 pub struct SweepState<'a> {
     plan: &'a Plan,
     place: &'a dyn Place,
-    /// Who plays what.
+    /// The holders of trials.
     pub leases: Leases<'a>,
     /// Results of ended trials.
     pub results: Results,
-    /// By rung, the points that continue after it, as far as that is decided.
+    /// The points that continue after each rung, as far as that is decided.
     decided: Vec<Vec<usize>>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> SweepState<'a> {
                 .any(|(rung, points)| self.results.has_rung(&trial.id, rung) && !points.contains(&trial.point))
     }
 
-    /// Where a trial stands.
+    /// The state of a trial.
     ///
     /// # Errors
     /// A lease that cannot be read.

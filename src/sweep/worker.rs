@@ -22,7 +22,7 @@ use crate::threads::in_this_log;
 /// Between two looks at a folder in which everything is being played by others.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Which part of a sweep a worker begins with: the `index`-th of `count` equal ones.
+/// The part of a sweep that a worker begins with: the `index`-th of `count` equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// From 1.
@@ -54,7 +54,7 @@ impl std::str::FromStr for Shard {
     }
 }
 
-/// How a worker works.
+/// The settings of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkOptions {
     /// Trials that it begins with; when none of them is left it helps with the rest.
@@ -131,7 +131,7 @@ pub(super) struct Worker<'a> {
     tell: &'a (dyn Fn(WorkerEvent) + Sync),
     /// Trials in the order in which they are looked for.
     order: Vec<&'a Trial>,
-    /// One thread at a time looks for a trial, and all of them use what it has seen.
+    /// Lock of the look: one thread at a time looks for a trial, and all of them use its results.
     look: Mutex<Option<Look<'a>>>,
     /// Trials that the place did not let play since one was played.
     misplaced: AtomicU32,
@@ -152,7 +152,7 @@ fn order<'a>(plan: &'a Plan, options: &WorkOptions) -> Vec<&'a Trial> {
 struct Look<'a> {
     state: SweepState<'a>,
     at: Duration,
-    /// How many trials, in the worker's order, have been gone through.
+    /// Number of trials, in the worker's order, that have been gone through.
     seen: usize,
     /// Whether all of those have ended.
     have_ended: bool,
@@ -166,7 +166,7 @@ struct Task<'a> {
     trial: &'a Trial,
     segment: TrialSegment,
     lease: Lease<'a>,
-    /// How often it may fail for good.
+    /// Number of failures after which it fails for good.
     chances: u32,
 }
 
@@ -415,7 +415,7 @@ fn pause_after(misplaced: u32) -> Option<Duration> {
     (misplaced < MOST_MISPLACED).then(|| Duration::from_secs((1 << misplaced.saturating_sub(1)).min(LONGEST)))
 }
 
-/// Why a trial has failed that the machine did not let play.
+/// The reason of a failure that the machine caused.
 fn too_often(reason: &str) -> String {
     format!(
         "{reason}: {} times in a row without a newer checkpoint, which is the machine's doing; the same command has it tried \

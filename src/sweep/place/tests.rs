@@ -1,7 +1,7 @@
 use super::*;
 use crate::sweep::fixtures::folder;
 
-/// A worker that was killed while it wrote leaves the file behind that was to become another.
+/// A worker that was killed while it wrote leaves its unfinished file.
 #[test]
 fn drafts_of_processes_that_are_gone_are_removed() {
     let (_root, folder) = folder();

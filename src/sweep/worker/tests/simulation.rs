@@ -31,16 +31,16 @@ const LONGEST: Duration = Duration::from_secs(20_000);
 
 struct SimulatedFile {
     content: Vec<u8>,
-    /// By the file system's clock.
+    /// Time of the last write by the file system's clock.
     modified: SystemTime,
-    /// Since when it has its name, and who gave it; others may see it later.
+    /// The time at which it got its name, and the worker that gave it. Others may see it later.
     named: (Duration, usize),
 }
 
 /// A run of a trial.
 #[derive(Default)]
 struct SimulatedRun {
-    /// Rounds that the newest checkpoint has behind it.
+    /// Rounds before the newest checkpoint.
     checkpoint: u32,
     /// Rounds that were begun.
     begun: u32,
@@ -62,7 +62,7 @@ struct State {
     files: BTreeMap<(Shelf, String), SimulatedFile>,
     runs: BTreeMap<String, SimulatedRun>,
     actors: Vec<Actor>,
-    /// Who runs.
+    /// The worker that runs.
     turn: usize,
     /// Troubles so far, each of which may cost a round.
     troubles: u32,
@@ -76,7 +76,7 @@ struct World {
     is_rough: bool,
 }
 
-/// How a process ends that is killed.
+/// The end of a process that is killed.
 struct Killed;
 
 fn time_of(state: &State) -> SystemTime {
@@ -264,7 +264,7 @@ impl Place for Mount<'_> {
     }
 
     fn write(&self, shelf: Shelf, name: &str, content: &[u8]) -> Result<(), FileError> {
-        // Truncated first: who is killed or fails in between leaves half of it.
+        // Truncated first: a worker that is killed or fails in between leaves half of it.
         self.set(shelf, name, &content[..content.len() / 2])?;
         self.set(shelf, name, content)
     }
@@ -443,7 +443,7 @@ fn sweep(seed: u64) -> Plan {
     plan
 }
 
-/// How every trial ended, and with what training; what was played for it; what went wrong.
+/// The end of every trial with its training, the amount that was played for it, and the problems.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     ends: Vec<(TrialEnd, Option<TrainingRecord>)>,
