@@ -1,4 +1,4 @@
-//! `adapt`: a trained network for other images, with the given one inside, beside what else would make it read them.
+//! `adapt`: a trained network for other images, with the given one inside, next to the other ways to make it read them.
 
 use std::path::Path;
 

@@ -92,7 +92,7 @@ fn add_part(text: &mut String, part: &Part, width: usize) {
     }
 }
 
-/// Compares two runs and prints what differs first.
+/// Compares two runs and prints the first difference.
 pub fn diff(options: &DiffOptions, context: &Context) -> Result<Outcome, Rejection> {
     let find = |run| find_run(run, options.out.as_deref());
     let (left, right) = (find(&options.left)?, find(&options.right)?);

@@ -75,7 +75,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
     Ok(printer.show_either(&comparison, || comparison_text(&comparison, printer.width())))
 }
 
-/// Trainings with what their scenarios say, and their folders.
+/// Trainings with their scenarios and their folders.
 #[derive(Default)]
 struct Found {
     trainings: Vec<(TrainingRecord, BTreeMap<String, String>, PathBuf)>,

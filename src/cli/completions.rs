@@ -37,7 +37,7 @@ struct Asked {
     extension: Extension,
 }
 
-/// The command with what its arguments may be.
+/// The command with the possible values of its arguments.
 fn knowing(command: Command, asked: &Asked) -> Command {
     let name = command.get_name().to_owned();
     let command = command.mut_args(|argument| match words_of(&name, argument.get_id().as_str()) {

@@ -20,7 +20,7 @@ pub struct Console {
     live: LiveState,
     terminal: Terminal,
     style: ProgressStyle,
-    /// Whether every event gets a line that isn't a step row.
+    /// Whether every event gets a line, except step rows.
     tells_events: bool,
     /// The header of the rounds' lines was printed.
     has_header: bool,
@@ -63,7 +63,7 @@ impl Sink for Console {
         "console"
     }
 
-    /// Where the run is recorded is printed first, so that it is known even if the run fails.
+    /// The place of the record is printed first, so that it is known even if the run fails.
     fn start(&mut self, run: &RunInfo) -> Result<(), SinkError> {
         if let Some(earlier) = &run.earlier {
             self.live = earlier.live.clone();
@@ -85,7 +85,7 @@ impl Sink for Console {
             match (self.style, &event.payload) {
                 (ProgressStyle::Json, Payload::RoundFinished(_)) => {
                     let line = serde_json::to_string(event.as_ref())?;
-                    // A terminal that is gone is no reason to stop, and nothing to try again.
+                    // A closed terminal isn't a reason to stop, and a new try would not help.
                     _ = writeln!(self.terminal.stream().clone(), "{line}");
                 }
                 (ProgressStyle::Json, _) => {}
@@ -108,7 +108,7 @@ impl Sink for Console {
     }
 }
 
-/// The few lines about the run as a whole: how it begins, and what changes its course. What is found of envs waits for the
+/// The few lines about the run as a whole: its beginning, and changes of its course. Findings about envs wait for the
 /// end of their round.
 fn is_of_run(event: &Event) -> bool {
     match &event.payload {
@@ -164,10 +164,10 @@ fn status_line(live: &LiveState) -> String {
     parts.collect::<Vec<_>>().join("  ")
 }
 
-/// Of the bar of `eval` and `grow`.
+/// Length of the bar of `eval` and `grow`.
 const PARTS: f64 = 1e6;
 
-/// How far `eval` or `grow` is.
+/// The progress of `eval` or `grow`.
 pub struct Progress {
     terminal: Terminal,
     bar: ProgressBar,
@@ -177,7 +177,7 @@ pub struct Progress {
     /// Share of all that has been played, and by how much a step moves it.
     played: f64,
     step: f64,
-    /// Where it stands once the present one has been played.
+    /// The share that will have been played after the present one.
     end: f64,
     /// Share that was read back, which took no time.
     kept: f64,
@@ -228,7 +228,7 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// From what was played so far; empty at both ends.
+    /// The time left, estimated from the played share. Empty at both ends.
     fn time_left(&self) -> String {
         let (played, left) = (self.played - self.kept, 1.0 - self.played);
         if played <= 0.0 || left < 1.0 / PARTS {

@@ -54,7 +54,7 @@ pub fn eval(options: &EvalOptions, context: &Context) -> Result<Outcome, Rejecti
 /// Episodes of an env unless a number is asked for.
 const EPISODES_PER_ENV: u32 = 2;
 
-/// A policy with the scenario that it decides in, episodes that are new to it and all that it is compared with; and what it is.
+/// A policy with the scenario that it decides in, episodes that are new to it and all its opponents; and its description.
 ///
 /// # Errors
 /// No such run, checkpoint or policy; a scenario with problems; opponents that there are not.
@@ -130,7 +130,7 @@ fn spent(place: &Path, rounds: u32) -> Option<Spent> {
     })
 }
 
-/// How much there is to play.
+/// The amount to play.
 fn amount(study: &Study) -> String {
     let (rows, seeds, steps) = (study.rows(), study.episodes.len(), study.experiment.task.max_steps);
     // As many under every seed.

@@ -104,7 +104,7 @@ fn find(options: &ExportOptions) -> Result<(PathBuf, GrownNetwork), Rejection> {
     best.ok_or_else(|| none_of(&run, &kept).into())
 }
 
-/// Why a run has not the network that is meant.
+/// The reason why a run doesn't have the requested network.
 fn none_of(run: &Path, kept: &[KeptFile]) -> String {
     let run = run.display();
     if kept.is_empty() {
@@ -125,7 +125,7 @@ fn none_of(run: &Path, kept: &[KeptFile]) -> String {
     format!("{run} has not kept that network; it has those of {}", there.join("; "))
 }
 
-/// Writes the tables, and says what they are.
+/// Writes the tables, and prints their names and sizes.
 pub fn export_tables(options: &ExportTablesOptions, context: &Context) -> Result<Outcome, Rejection> {
     let tables = match Named::find(&options.run, options.out.as_deref())? {
         Named::Sweep(folder, plan) => export_sweep(&Collected::read(&folder, &plan)?, &options.output)?,

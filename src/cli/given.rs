@@ -53,7 +53,7 @@ impl Given {
             Some(_) if !has_host => ("task.host", format!("grown({path})")),
             _ => ("task.weights", format!("(path: {path})")),
         }];
-        // A module that was brought along says nothing of what it was trained on.
+        // A given module doesn't say which data it was trained on.
         let trained = self.kept.iter().filter(|network| !network.data.hash.is_empty());
         let normalise = trained.filter_map(|network| constants(&network.data));
         sets.extend(normalise.map(|normalise| ("task.normalise", normalise)));
@@ -107,7 +107,7 @@ fn constants(card: &DataCard) -> Option<String> {
     (!scale.is_empty()).then(|| ron_text(&Normalise::Constants { mean, std }))
 }
 
-/// Checks that the result may be put where it is to go: over none of what is read.
+/// Checks that the result can be put into its place without replacing an input.
 ///
 /// # Errors
 /// A folder with something else; one of the inputs.
@@ -118,7 +118,7 @@ pub fn check_output<const N: usize>(options: &NetworkOptions, others: [&Option<P
     check_outside(&options.output, [&options.data, &options.old].into_iter().flatten())
 }
 
-/// The scenario of all trainings; `sets` are the command's own fields, behind its name.
+/// The scenario of all trainings. `sets` are the command's own fields, after its name.
 ///
 /// # Errors
 /// Data, a host or weights that cannot be read, or that do not fit each other.
@@ -218,7 +218,7 @@ pub fn old_data(path: &Path, context: &Context) -> Result<TaskData, Rejection> {
     Ok(TaskData::load(&prepared.loaded.task, None, &context.names.data)?)
 }
 
-/// Whether it says what a host reads, or which classes it tells apart.
+/// Whether it sets the inputs of a host, or the classes that it distinguishes.
 fn is_of_data(set: &Override) -> bool {
     let fields = ["task.data", "task.classes"].map(|path| Override::argument(String::new(), path, String::new()));
     fields.iter().any(|field| field.overlaps(set))
@@ -236,7 +236,7 @@ fn read_by_host(base: &Base, context: &Context) -> Result<(Features, i64), Rejec
     Ok((input, task.classes))
 }
 
-/// `--host` as a scenario writes it: a family, a known network for the data's channels and side, or what is RON already.
+/// `--host` in the form of a scenario: a family, a known network for the data's channels and side, or RON as it is.
 fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Rejection> {
     if host.contains('(') {
         return Ok(host.into());

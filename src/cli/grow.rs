@@ -1,4 +1,4 @@
-//! `grow`: a network on a user's data within a budget, beside other uses of the same compute.
+//! `grow`: a network on a user's data within a budget, next to other uses of the same compute.
 
 use super::console::Progress;
 use super::given::{Given, base, check_output, old_data};

@@ -123,7 +123,7 @@ fn lines(own: &OwnImages) -> String {
     )
 }
 
-/// As a scenario names the files.
+/// The files in the form of a scenario.
 fn images_source(survey: &Survey, options: &CheckOptions) -> DataSource {
     let path = text_of(&options.path);
     let labels = options.labels.as_deref().map(text_of).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `list` and `explain`: what this build knows.
+//! `list` and `explain`: the names and fields that this build knows.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -188,7 +188,7 @@ pub fn explain(path: &str, context: &Context) -> Result<Outcome, Rejection> {
     Ok(context.printer.show_either(&explanation, || &explanation))
 }
 
-/// Of a field of a scenario, or of a sweep file.
+/// The description of a field of a scenario, or of a sweep file.
 fn explanation(path: &str, catalog: &Catalog) -> Result<Explanation, UnknownField> {
     let of_sweep = |below: &str| scenario::explain::<SweepFile>(SWEEP, below, catalog);
     match path.split_once('.').unwrap_or((path, "")) {

@@ -55,7 +55,7 @@ use crate::record::{LogFile, Recording, runs_root};
 use crate::run::{StopRequest, StopSignal, end_at_once, outlive_file_limit, stop_on_signals};
 use crate::torch::fix_cublas_workspace;
 
-/// Does what the process's arguments ask, with an engine that the prior art and `extension` add to.
+/// Executes the process's arguments, with an engine that the prior art and `extension` add to.
 pub fn main(extension: Extension) -> ExitCode {
     // Some commands have a second thread before they know whether the run is on CUDA.
     fix_cublas_workspace();
@@ -66,7 +66,7 @@ pub fn main(extension: Extension) -> ExitCode {
     run(extension, &arguments, &Surroundings::of_process(&arguments)).into()
 }
 
-/// Does what `arguments` ask, as [`main`] does, and returns the exit code. The first of them is the name of the program.
+/// Executes `arguments`, as [`main`] does, and returns the exit code. The first of them is the name of the program.
 /// Others may do the same in this process at the same time.
 ///
 /// ```

@@ -26,7 +26,7 @@ impl Named {
     }
 }
 
-/// How the run in `folder` is continued, or why it cannot be: no command is advised that would refuse it.
+/// The command that continues the run in `folder`, or the reason why it cannot be continued: it never advises a refused command.
 pub fn way_on(folder: &Path) -> String {
     match PastRun::can_continue(folder) {
         Ok(()) => format!("continue with: simic-engine resume {}", folder.display()),
@@ -52,7 +52,7 @@ pub fn check_apart<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a PathB
     Ok(())
 }
 
-/// Checks that what is written lies in no folder of data, where it would be taken for data.
+/// Checks that the output lies in no folder of data, where it would be taken for data.
 ///
 /// # Errors
 /// The folder in which it does.

@@ -12,7 +12,7 @@ use crate::record::Build;
 use crate::storage;
 
 const MANIFEST: &str = include_str!("../../Cargo.toml");
-/// The line of the manifest behind which the profiles are.
+/// The line of the manifest that comes before the profiles.
 const PROFILES: &str = "# Profiles, of crates that `simic-engine new` writes as well.\n";
 
 const FILES: [(&str, &str); 9] = [
@@ -57,7 +57,7 @@ pub fn new(options: &NewOptions, context: &Context) -> Result<Outcome, Rejection
     // Beside it, so that it is renamed within one file system.
     let draft = path.with_file_name(format!(".{name}-{}", std::process::id()));
     if let Err(error) = write(&draft, &words).and_then(|()| storage::rename(&draft, path)) {
-        // What failed first is what the user has to know.
+        // The user has to know the first failure.
         _ = storage::remove_dir_all(&draft);
         return Err(refuse(error.to_string()));
     }
@@ -97,7 +97,7 @@ fn crate_name(path: &Path) -> Result<&str, String> {
 fn dependency(engine: Option<&str>, build: &Build) -> Result<String, String> {
     let engine = engine.unwrap_or(env!("CARGO_MANIFEST_DIR"));
     if engine.contains("://") {
-        // Of this program's own commit: what its documentation says is then true of the crate.
+        // The documentation of this program's own commit is true of the crate.
         let commit = build.git_commit.map(|commit| format!(", rev = {commit:?}"));
         return Ok(format!("git = {engine:?}{}", commit.unwrap_or_default()));
     }

@@ -6,14 +6,14 @@ use crate::learner::PolicyDiverged;
 use crate::run::StopRequest;
 use crate::telemetry::RecordFails;
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
     /// The command found something to report: an audited reward pays for something else than growth, two runs differ, a run or
     /// sweep is damaged, but can be resumed.
     Found,
-    /// It cannot be resumed, but what is left of it can be used.
+    /// It cannot be resumed, but the rest of it can be used.
     OnlyUsable,
     /// It is unusable.
     Useless,
@@ -30,7 +30,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// How the command of a run ends.
+    /// The end of a run's command.
     pub fn of_run(report: &RunReport) -> Self {
         match (&report.failure, report.stopped_by) {
             (Some(_), _) if report.record.is_none() => Self::Rejected,

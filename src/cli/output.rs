@@ -1,6 +1,6 @@
 //! Standard output, where results go and nothing else, and standard error, where everything else goes.
 //!
-//! Names of folders, tags and data come from others, so what would steer a terminal is written as an escape. Nothing on
+//! Names of folders, tags and data come from others, so characters that would steer a terminal are written as escapes. Nothing on
 //! standard output is coloured; on standard error the program's own codes are kept, which change a colour and nothing else.
 
 use std::fmt::Display;
@@ -16,7 +16,7 @@ use crate::scenario::{COLOURS, Report, Severity, printable};
 /// Longest line on any terminal: longer ones are hard to read.
 const WIDEST: usize = 100;
 
-/// Where and how a command prints.
+/// The place and the form of a command's output.
 #[derive(Clone, Debug)]
 pub struct Printer {
     out: Output,
@@ -25,7 +25,7 @@ pub struct Printer {
     json: bool,
 }
 
-/// Why a command was not done, for programs to read: as a problem of a scenario, without a place.
+/// The reason why a command was not done, for programs: in the form of a scenario's problem, without a place.
 #[derive(Serialize)]
 struct Refusal {
     severity: Severity,
@@ -44,7 +44,7 @@ impl Printer {
         let _ = writeln!(self.err.clone(), "{text}");
     }
 
-    /// Says what went wrong.
+    /// Reports the problem.
     pub fn error(&self, message: impl Display) {
         if self.is_coloured() {
             self.note(format_args!("{}error:{} {message}", COLOURS.error, COLOURS.off));
@@ -85,7 +85,7 @@ impl Printer {
         }
     }
 
-    /// As [`refuse`](Self::refuse) with `--json`. The command ends as rejected even if that cannot be printed.
+    /// Refuses as [`refuse`](Self::refuse) does with `--json`. The command ends as rejected even if that cannot be printed.
     fn refuse_in_json(&self, message: impl Display) {
         _ = self.show_json(&[Refusal {
             severity: Severity::Error,
@@ -93,7 +93,7 @@ impl Printer {
         }]);
     }
 
-    /// Prints what the parser has to say in place of a command: help, or what is wrong with the arguments.
+    /// Prints the parser's text instead of a command's: help, or the problem with the arguments.
     pub fn answer(&self, parsed: &clap::Error) -> Outcome {
         let is_refused = parsed.use_stderr();
         let mut stream = if is_refused { self.err.clone() } else { self.out.clone() };

@@ -58,7 +58,7 @@ pub fn explain_if_moved(folder: Option<&Path>, printer: &Printer) {
 }
 
 const STANDARD_INPUT: &str = "-";
-/// Where scenarios are kept.
+/// The folders of scenarios.
 const FOLDER: &str = "scenarios";
 
 /// Reads and checks the scenario at `path`, or in `input`.
@@ -87,12 +87,12 @@ pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog, input: &Inpu
     }
 }
 
-/// Whether a file says what only a sweep can say.
+/// Whether a file has fields of a sweep.
 pub fn is_sweep(path: &Path) -> bool {
     path.is_file() && std::fs::read_to_string(path).is_ok_and(|text| declares::<SweepFile>(&text))
 }
 
-/// Hints for a path that isn't a file.
+/// Hints for a path without a file.
 fn help(path: &Path) -> String {
     if path.is_dir() {
         return format!(

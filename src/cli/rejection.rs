@@ -1,4 +1,4 @@
-//! Why a command is not done: before anything was touched, or once it had begun.
+//! The reason why a command is not done: before anything was touched, or once it had begun.
 
 use std::fmt::Display;
 
@@ -23,7 +23,7 @@ use crate::tables::TableError;
 use crate::telemetry::ReadError;
 use crate::trajectory::TrajectoryError;
 
-/// Why a command is not done.
+/// The reason why a command is not done.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejection {
     /// Problems of a scenario or a sweep file.
@@ -65,7 +65,7 @@ impl From<GrowError> for Rejection {
     }
 }
 
-/// Errors that are told as they are.
+/// Errors that are reported unchanged.
 macro_rules! told {
     ($($error:ty),+) => {
         $(impl From<$error> for Rejection {
@@ -87,7 +87,7 @@ impl Rejection {
         Self::Failed(error.to_string())
     }
 
-    /// Says why, and returns what the command ends with, even if that cannot be printed.
+    /// Prints the reason, and returns the command's end, even if that cannot be printed.
     pub fn print(&self, printer: &Printer) -> Outcome {
         match self {
             Self::Scenario(report) => printer.refuse_scenario(report),

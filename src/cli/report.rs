@@ -14,7 +14,7 @@ use crate::report::{ListedTraining, RunSource, Served, comparison_page, run_page
 use crate::storage;
 use crate::sweep::{Collected, CollectedTrial, Plan, SweepFolder};
 
-/// How often a record is looked at while a report follows it.
+/// The interval at which the report that follows a record looks at it.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Writes the report, or serves it.
@@ -96,7 +96,7 @@ fn follow(source: &mut RunSource, output: &Path, context: &Context) -> Result<()
     let mut is_played = true;
     while is_played && !stop.is_requested() {
         std::thread::sleep(LOOK);
-        // Asked first: what it writes last is there once it is gone.
+        // Asked first: once it is gone, its last write is there.
         is_played = source.is_played();
         source.poll();
         if source.version != written {

@@ -37,7 +37,7 @@ pub fn learn(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
     begin(options, prepared, context)
 }
 
-/// Plays a scenario, or says what would be played.
+/// Plays a scenario, or prints the plan.
 pub fn run(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
     if options.scenario.as_deref().is_some_and(is_sweep) {
         return run_sweep(options, context);
@@ -62,7 +62,7 @@ fn begin(options: &RunOptions, prepared: Prepared, context: &Context) -> Result<
     Ok(play(engine, origins, context))
 }
 
-/// A sweep file is played as by `sweep`, with what the flags set laid over all of its trials.
+/// A sweep file is played as by `sweep`, with the values of the flags laid over all of its trials.
 fn run_sweep(options: &RunOptions, context: &Context) -> Result<Outcome, Rejection> {
     let alone = [
         ("--until", options.until.is_some()),
@@ -82,7 +82,7 @@ fn run_sweep(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
     sweep::begin(&play, &options.overrides()?, context)
 }
 
-/// Finds the run, checks whether it can be resumed, and plays what is left of it.
+/// Finds the run, checks whether it can be resumed, and plays the rest of it.
 pub fn resume(options: &ResumeOptions, context: &Context) -> Result<Outcome, Rejection> {
     let path = match Named::find(&options.run, options.out.as_deref())? {
         Named::Sweep(folder, _) => {
@@ -151,7 +151,7 @@ fn limit_rounds(engine: &mut Engine, until: Option<u32>) {
     }
 }
 
-/// Plays to the end; the summary goes to stdout. `origins` says where each value that is no default comes from.
+/// Plays to the end. The summary goes to stdout. `origins` gives the source of each value other than a default.
 fn play(mut engine: Engine, origins: &BTreeMap<String, String>, context: &Context) -> Outcome {
     let stop = engine.world().get_resource::<StopSignal>().cloned();
     if let Err(message) = context.heed_signals(stop.unwrap_or_default()) {
@@ -177,7 +177,7 @@ fn print(report: &RunReport, origins: &BTreeMap<String, String>, context: &Conte
                 "results": record.results.as_ref().map(run_results),
                 // What is missing from the record.
                 "gaps": report.gaps,
-                // Where each value that is no default comes from, by path.
+                // Source of each value other than a default, by path.
                 "origins": origins,
             }),
             &record.finished(),
@@ -230,7 +230,7 @@ fn remedy(gaps: &[RecordGap], record: &RunRecord) -> String {
     }
 }
 
-/// Prints what would be played: the amount of work and of memory, then the scenario with everything resolved.
+/// Prints the plan: the amount of work and of memory, then the scenario with everything resolved.
 fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection> {
     let (loaded, printer) = (&prepared.loaded, context.printer);
     let memory = MemoryEstimate::of(loaded, &context.names.blueprints, context.threads());

@@ -1,4 +1,4 @@
-//! `runs`: what was run, how far it came and what it reached; `show`: the summary of one again.
+//! `runs`: the recorded runs, their progress and their results; `show`: the summary of one again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::telemetry::{RunFinished, Timestamp};
 struct Shown {
     #[serde(flatten)]
     entry: RunEntry,
-    /// How it ended, if it has.
+    /// Its end, if it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     finished: Option<RunFinished>,
     results: Value,

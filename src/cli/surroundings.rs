@@ -10,11 +10,11 @@ use super::terminal::Output;
 /// The surroundings of a command.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// As standard input.
+    /// Stream in place of standard input.
     pub input: Input,
-    /// As standard output, where results go and nothing else.
+    /// Stream in place of standard output, where results go and nothing else.
     pub out: Output,
-    /// As standard error, where everything else goes.
+    /// Stream in place of standard error, where everything else goes.
     pub err: Output,
     /// The program that the command is one of: sweeps play their trials with it.
     pub program: PathBuf,
@@ -49,7 +49,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// An input that isn't a terminal.
+    /// An input other than a terminal.
     pub fn of(reader: impl Read + Send + 'static) -> Self {
         Self {
             from: Arc::new(Mutex::new(reader)),

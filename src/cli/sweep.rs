@@ -197,14 +197,14 @@ fn collect(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outco
     Ok(ended(has_failure, folder, printer).unless_done(shown))
 }
 
-/// Shows what has ended so far, and writes nothing.
+/// Shows the trials that have ended so far, and writes nothing.
 pub(super) fn show_results(folder: &SweepFolder, plan: &Plan, context: &Context) -> Result<Outcome, Rejection> {
     let collected = Collected::read(folder, plan)?.judged(plan);
     let printer = context.printer;
     Ok(printer.show_either(&collected, || sweep_text(&collected, printer.width())))
 }
 
-/// How a command ends when nothing is left to play: the same one again would play nothing.
+/// The end of a command when nothing is left to play: the same one again would play nothing.
 fn ended(has_failure: bool, folder: &SweepFolder, printer: &Printer) -> Outcome {
     if !has_failure {
         return Outcome::Done;

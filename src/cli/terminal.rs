@@ -12,14 +12,14 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::scenario::printable;
 
-/// How often bars are drawn at most, in a second.
+/// The largest number of times that bars are drawn in a second.
 const FRAMES_PER_S: u8 = 20;
 
-/// Where a program writes. Clones are the same stream, for any thread.
+/// A stream that a program writes to. Clones are the same stream, for any thread.
 #[derive(Clone)]
 pub struct Output {
     to: Arc<Mutex<dyn Write + Send>>,
-    /// `None` where the stream ends in none.
+    /// The terminal. `None` where the stream doesn't end in one.
     terminal: Option<Term>,
 }
 
@@ -39,7 +39,7 @@ impl Output {
         Self { terminal, ..self }
     }
 
-    /// An output that isn't a terminal.
+    /// An output other than a terminal.
     pub fn to(writer: impl Write + Send + 'static) -> Self {
         Self {
             to: Arc::new(Mutex::new(writer)),
@@ -84,7 +84,7 @@ impl Write for Output {
     }
 }
 
-/// Standard error, shared by progress bars and lines: what is written here appears above the bars.
+/// Standard error, shared by progress bars and lines. Lines appear above the bars.
 #[derive(Clone, Debug)]
 pub struct Terminal {
     err: Output,
@@ -172,7 +172,7 @@ impl Terminal {
         }
     }
 
-    /// A terminal that is gone is no reason to fail.
+    /// A closed terminal isn't a reason to fail.
     fn put(&self, lines: &str) {
         _ = match self.is_drawn() {
             true => self.bars.println(lines),

@@ -1,4 +1,4 @@
-//! `traj`: what sets of trajectories hold, and whether they are whole.
+//! `traj`: the content of sets of trajectories, and whether they are whole.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ struct Info<'a> {
     rounds: usize,
     segments: usize,
     steps: usize,
-    /// Segments by what follows them.
+    /// Segments by the event that follows them.
     rolled_back: usize,
     failed: usize,
     /// Steps with one possible action.

@@ -21,14 +21,14 @@ struct ValidateResult {
     file: String,
     is_valid: bool,
     problems: Vec<ProblemRow>,
-    /// Why the file could not be read at all.
+    /// The reason why the file could not be read at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
 /// A file without errors.
 struct Sound {
-    /// Of a scenario.
+    /// Warnings about a scenario.
     warnings: Option<Report>,
     /// Description of the run or sweep.
     told: String,
@@ -79,7 +79,7 @@ fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejectio
     Ok(Sound { warnings, told })
 }
 
-/// Checks what a run of the scenario needs at its start.
+/// Checks the needs of a run of the scenario at its start.
 fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<(), Rejection> {
     let engine = context
         .engine()

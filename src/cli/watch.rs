@@ -29,11 +29,11 @@ use crate::torch::is_catching;
 
 /// In raw mode it is a character like others.
 const CTRL_C: char = '\x03';
-/// Sequences that terminals send for keys that aren't characters, and the characters that stand for them here.
+/// Sequences that terminals send for keys without a character, and the characters that stand for them here.
 const KEYS: [(&str, &str); 3] = [("\x1b[A", "↑"), ("\x1b[B", "↓"), ("\x1b[Z", "↹")];
 /// Wait for a key before the record is read again.
 const TICK: Duration = Duration::from_millis(100);
-/// How often it is asked how the run stands.
+/// The interval at which the state of the run is checked.
 const ASK: Duration = Duration::from_secs(2);
 /// Two digits within this time are one number.
 const DIGITS: Duration = Duration::from_millis(500);
@@ -149,7 +149,7 @@ impl Drop for Screen {
     }
 }
 
-/// A terminal that is gone is no reason to fail.
+/// A closed terminal isn't a reason to fail.
 fn restore(mut err: impl Write) {
     let _ = disable_raw_mode();
     let _ = execute!(err, LeaveAlternateScreen, Show);
@@ -218,7 +218,7 @@ struct Replay {
     is_held: bool,
 }
 
-/// Who looks at a run, and at what of it.
+/// The viewer of a run, and its view.
 struct Watcher {
     feed: Feed,
     name: String,
@@ -291,7 +291,7 @@ impl Watcher {
         is_new | self.ask()
     }
 
-    /// How the run stands, from time to time.
+    /// The state of the run, from time to time.
     fn ask(&mut self) -> bool {
         if self.asked.is_some_and(|asked| asked.elapsed() < ASK) {
             return false;

@@ -7,7 +7,7 @@ use crate::cli::{Context, Outcome};
 use crate::files::counted;
 use crate::sweep::{Cluster, Launch, Planned, SweepFolder, WorkOptions};
 
-/// Hands the sweep to an engine for many machines; with `--dry-run` shows what it would be handed.
+/// Hands the sweep to an engine for many machines. With `--dry-run` shows the files and commands.
 pub(super) fn launch(
     options: &PlayOptions,
     cluster: Cluster,

@@ -18,14 +18,14 @@ use crate::sweep::{Leases, SweepFolder, SweepState, Trial, TrialState, read_soun
 /// Trials that are listed one by one; of more only those are that play or have failed.
 const LISTED: usize = 40;
 
-/// Where a trial stands, for programs to read.
+/// The state of a trial, for programs.
 #[derive(Serialize)]
 struct StatusRow {
     trial: String,
     settings: String,
     seed: u64,
     state: &'static str,
-    /// Who plays it, how far it is, why it failed.
+    /// Its worker, its progress, or the reason of its failure.
     details: String,
 }
 
