@@ -33,7 +33,7 @@ struct Lap {
     round: Duration,
     update: Duration,
     gradient_steps: u32,
-    /// That it learnt from.
+    /// Transitions that it learnt from.
     transitions: u64,
 }
 
@@ -45,7 +45,7 @@ fn begin_update(mut watch: ResMut<Stopwatch>) {
     watch.update_began = Some(Instant::now());
 }
 
-/// The round's end: what follows an update are a few records.
+/// The round's end: only a few records follow an update.
 fn end_round(mut watch: ResMut<Stopwatch>, update: Res<LastUpdate>) {
     if let (Some(round), Some(began), Some(update)) = (watch.round_began, watch.update_began, &update.0) {
         watch.laps.push(Lap {

@@ -1,4 +1,4 @@
-//! How fast the record of a run becomes what a view shows: 20 MB of it, lines of the kinds and in the proportions that runs write.
+//! The time from the record of a run to the state of a view: 20 MB of it, lines of the kinds and in the proportions that runs write.
 //!
 //! A record of 1 GB takes fifty times as long.
 

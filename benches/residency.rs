@@ -22,7 +22,7 @@ mod grown;
 #[path = "support/timed.rs"]
 mod timed;
 
-/// That are timed as one: a feed looks ahead within them.
+/// Steps that are timed as one: a feed looks ahead within them.
 const STEPS: u64 = 4;
 const RESIDENCIES: [Residency; 3] = [Residency::Device, Residency::Host, Residency::Stream];
 
@@ -67,7 +67,7 @@ fn feed(engine: &Engine, residency: Residency) -> (Feed, usize) {
     (feed, data.feed.batches)
 }
 
-/// Of `steps` steps of batches.
+/// Time of `steps` steps of batches.
 fn fetch_all(feed: &mut Feed, batches: usize, steps: u64) -> Duration {
     let began = Instant::now();
     for step in 1..=steps {

@@ -21,7 +21,7 @@ const SCENARIO: &str = r#"(
     run: (rounds: 2, n_envs: 1, max_steps: 2),
     policy: (controller: "wait"),
 )"#;
-/// As `sweep work` has written it for a trial of the scenario above.
+/// The result that `sweep work` has written for a trial of the scenario above.
 const RESULT: &str = r#"{
     "end": "done", "timed_out": false, "attempts": 1, "wall_s": 0.8, "engine": "0.1.0",
     "training": {
@@ -31,7 +31,7 @@ const RESULT: &str = r#"{
         "curve": [POINT, POINT]
     }
 }"#;
-/// Of every round.
+/// The episode of every round.
 const EPISODE: &str = r#"{
     "seed": 42, "round": 1, "env": 0, "accuracy": 10.140845070422536, "committed_accuracy": 10.140845070422536,
     "test_accuracy": 10.227272727272727, "rent": 0.0, "reward": 0.5070422535211269, "param_ratio": 1.0, "rollbacks": 0

@@ -157,7 +157,7 @@ fn cut_off_at(deadline_s: f64, setting: Setting, playing: Arc<Mutex<String>>) {
     });
 }
 
-/// Opens libtorch's part for the device, and says what was found.
+/// Opens libtorch's part for the device, and reports the result.
 fn open_device(setting: &Setting) -> Played {
     let digits = setting.device.strip_prefix("cuda:");
     let index: Option<usize> = digits.and_then(|digits| digits.parse().ok());
@@ -177,7 +177,7 @@ fn open_device(setting: &Setting) -> Played {
     Ok(figures)
 }
 
-/// The PyTorch script: carried along beside this program, or where it is kept.
+/// The PyTorch script: a copy next to this program, or the file in the repository.
 fn eager_script() -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
     let carried = program.with_file_name("eager.py");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use simic_engine::prelude::*;
 
-/// Plays it, and returns what its batches took.
+/// Plays it, and returns the time of its batches.
 pub fn step(world: &mut World) -> Duration {
     world.resource_mut::<RunClock>().next_step();
     world.run_schedule(StepStart);
