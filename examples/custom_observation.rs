@@ -6,7 +6,7 @@
 use simic_engine::extend::{Extract, ObservationFeature, ObservationFeatures, Treatment};
 use simic_engine::prelude::*;
 
-/// Waits, and prints the newest element of what it sees.
+/// Waits, and prints the newest element of its observation.
 struct Looks;
 
 impl Controller for Looks {
@@ -21,7 +21,7 @@ impl Controller for Looks {
     fn decide(&mut self, view: &DecisionView, masks: &[MaskSet]) -> Result<Vec<Decision>, PolicyError> {
         for env in view.envs {
             if let Some(observation) = env.observation {
-                // Elements of the env come first, those of plugins behind the engine's 23; then each slot's.
+                // Elements of the env come first, those of plugins after the engine's 23. Those of each slot follow.
                 let (gap, elements) = (observation.raw[23], observation.raw.len());
                 println!("step {}: element 23 of {elements} is {gap:+.3}", view.step);
             }

@@ -1,11 +1,11 @@
-//! A custom reward term: every seed that stands in a slot costs a little, and waiting pays a little. It is added to what the
-//! scenario's reward pays, in every mode.
+//! A custom reward term: every seed that stands in a slot costs a little, and waiting pays a little. It is added to the pay of
+//! the scenario's reward, in every mode.
 //!
 //! Run it with `cargo run --release --example custom_reward`.
 
 use simic_engine::prelude::*;
 
-/// Added to what the scenario's reward pays for the step.
+/// Term that is added to the scenario's reward of the step.
 fn thrift(inputs: &RewardInputs) -> f64 {
     let standing = inputs.slots.iter().filter(|slot| slot.after.is_some()).count();
     let waits = inputs.op == LifecycleOp::Wait;

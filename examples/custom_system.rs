@@ -1,5 +1,5 @@
-//! A custom system: prints, every tenth step, which env leads and what grows in it. A plugin puts it into one of the
-//! engine's sets, beside the engine's own systems.
+//! A custom system: prints, every tenth step, which env leads and which seeds grow in it. A plugin puts it into one of the
+//! engine's sets, next to the engine's own systems.
 //!
 //! Run it with `cargo run --release --example custom_system`.
 

@@ -1,5 +1,5 @@
-//! An engine driven from a program: fields set by path, played step by step, looked into between steps, stopped when enough is
-//! seen, and what it recorded read as values.
+//! An engine driven from a program: fields set by path, played step by step, looked into between steps, stopped after enough
+//! steps, and its record read as values.
 //!
 //! Run it with `cargo run --release --example step_by_step`.
 
