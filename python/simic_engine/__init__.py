@@ -41,7 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Gymnasium is optional: only who asks for an environment needs it.
+    # Gymnasium is optional: only environments need it.
     if name == "VectorEnv":
         from .envs import VectorEnv
 

@@ -23,7 +23,7 @@ _DTYPES = {"f32": "<f4", "f64": "<f8", "i64": "<i8", "u8": "u1"}
 
 
 class Pipe:
-    """A running engine. What it refuses or dies of is an :class:`EngineError`."""
+    """A running engine. Its refusals and failures are an :class:`EngineError`."""
 
     def __init__(self, arguments: list[str], actions: str) -> None:
         self._log = tempfile.TemporaryFile()
@@ -63,7 +63,7 @@ class Pipe:
         except EngineError:
             raise
         except BaseException:
-            # What is left of an answer after an interrupt would be taken for that to the next request.
+            # The rest of an answer after an interrupt would be taken for the answer to the next request.
             self.kill()
             raise
 
@@ -73,7 +73,7 @@ class Pipe:
             self._process.stdin.write(frame)
             self._process.stdin.flush()
         except (OSError, ValueError):
-            # It has ended, or was closed: it may have said why, and that is what is read now.
+            # It has ended, or was closed. It may have sent the reason, which is read now.
             pass
 
     def _answer(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -113,7 +113,7 @@ class Pipe:
 
     @property
     def process_id(self) -> int:
-        """Of the engine."""
+        """Process id of the engine."""
         return self._process.pid
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the program is, what it needs to start, and how it is called."""
+"""The place of the program, its needs at the start, and its call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TORCH = "2.11"
 
 
 def program() -> Path:
-    """The program: what ``SIMIC_ENGINE_PROGRAM`` names, else what the wheel installed, else what is on ``PATH``."""
+    """The program that ``SIMIC_ENGINE_PROGRAM`` names, else the one of the wheel, else the one on ``PATH``."""
     if named := os.environ.get(VARIABLE):
         if not Path(named).is_file():
             raise EngineError(f"{VARIABLE} names {named}, which isn't a file; set it to the program, or unset it")

@@ -10,7 +10,7 @@ import numpy
 
 
 def integers(values: Any, what: str) -> numpy.ndarray:
-    """``values`` as 64-bit integers, row-major; what a cast would change, or take for one, is refused."""
+    """``values`` as 64-bit integers, row-major. Values that a cast would change, or take for integers, are refused."""
     # As objects, for a list of integers and booleans would become integers.
     array = numpy.asarray(values, object if isinstance(values, (list, tuple)) else None)
     if array.dtype == object:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .sb3 import SB3VecEnv
 
 Infos = dict[str, Any]
-#: What the statistics of an episode are called in ``infos["final_info"]["episode"]``.
+#: Names of the statistics of an episode in ``infos["final_info"]["episode"]``.
 _STATISTICS = {"return": "r", "length": "l"}
 
 
@@ -64,7 +64,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.max_steps: int = spaces["max_steps"]
         #: Names of the elements of an observation.
         self.observation_names: list[str] = spaces["observation"]
-        #: What each flat action is; empty for factored ones.
+        #: Names of the flat actions; empty for factored ones.
         self.action_names: list[str] = spaces["actions"].get("names", [])
         #: Members of each head by its name; empty for flat actions.
         self.heads: dict[str, list[str]] = {
@@ -123,7 +123,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def _infos(self, arrays: dict[str, np.ndarray]) -> Infos:
         self._mask = arrays["action_mask"].astype(bool)
         return {
-            # What is legal is known from a copy of its own.
+            # A copy, so that the mask of legal actions stays as it is.
             "action_mask": self._mask.astype(np.int8),
             "decides": arrays["decides"].astype(bool),
             "blueprints": arrays["blueprints"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class EngineError(RuntimeError):
-    """The program is missing, refused what was asked, or failed.
+    """The program is missing, refused the request, or failed.
 
     The message is the program's own. ``exit_code`` is that of the process, as ``simic-engine --help`` lists them; ``None``
     where no process was started.

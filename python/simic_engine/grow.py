@@ -1,4 +1,4 @@
-"""Growing a network on arrays or files, and adapting one: what ``simic-engine grow`` and ``adapt`` do, with values in and out."""
+"""Growing a network on arrays or files, and adapting one: ``simic-engine grow`` and ``adapt``, with values in and out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Result:
-    """A folder of plain PyTorch, and the table beside it."""
+    """A folder of plain PyTorch, and the table next to it."""
 
     #: Holds ``network.py``, ``network.safetensors``, ``card.md``, and the table as JSON and as a page.
     folder: Path
@@ -47,12 +47,12 @@ class _Result:
 
     @property
     def network(self) -> torch.nn.Module:
-        """The network, in evaluation mode. It reads what :attr:`normalise` makes of images as bytes."""
+        """The network, in evaluation mode. It reads the output of :attr:`normalise` for images as bytes."""
         return load_network(self.folder)
 
     @property
     def normalise(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        """Makes what the network reads of images as bytes, ``[n, height, width, channels]``."""
+        """Turns images as bytes into the input of the network, ``[n, height, width, channels]``."""
         module = sys.modules[type(self.network).__module__]
         return cast("Callable[[torch.Tensor], torch.Tensor]", module.normalise)
 
@@ -117,7 +117,7 @@ def grow(
     threads: int | None = None,
     progress: bool = False,
 ) -> Grown:
-    """Grows a network on data within a budget, and compares it with what else the compute could have been spent on.
+    """Grows a network on data within a budget, and compares it with other uses of the compute.
 
     ``x`` are images ``[n, height, width]`` or ``[n, height, width, channels]``, or as PyTorch has them ``[n, channels,
     height, width]`` with 1 or 3 channels, bytes or floats from 0 to 1, with labels ``y``; or the path of data that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list
@@ -186,7 +186,7 @@ def _play(
     """Runs ``command``; its folder and the table in it."""
     folder = Path(out if out is not None else tempfile.mkdtemp(prefix=f"simic-engine-{command}-"))
     with tempfile.TemporaryDirectory(prefix="simic-engine-data-") as scratch:
-        # The scenario that is written beside the result names the data.
+        # The scenario that is written next to the result names the data.
         place = folder.with_name(f"{folder.name}-data") if out is not None else Path(scratch)
         place.mkdir(parents=True, exist_ok=True)
         arguments = [command, "--data", _data(place / "data.npz", *data), "-o", str(folder)]

@@ -25,7 +25,7 @@ _RELU = (nn.ReLU, torch.relu, functional.relu, "relu", "relu_")
 _ADD = (operator.add, operator.iadd, torch.add, "add", "add_")
 _FLATTEN = (nn.Flatten, torch.flatten, "flatten")
 _MEAN = (torch.mean, "mean")
-# What a network in evaluation mode does without.
+# Layers without effect in evaluation mode.
 _NOTHING = (nn.Identity, nn.Dropout, nn.Dropout2d, functional.dropout, functional.dropout2d)
 _BATCH_NORM = ("weight", "bias", "running_mean", "running_var")
 
@@ -56,7 +56,7 @@ def to_host(module: nn.Module, input_shape: tuple[int, int, int], path: str | Pa
 
 
 class _Reader:
-    """Goes along the line of a traced module and writes down what it meets."""
+    """Follows the line of a traced module and writes down its layers."""
 
     def __init__(self, module: nn.Module, channels: int, side: int) -> None:
         try:
@@ -113,7 +113,7 @@ class _Reader:
         return users[0]
 
     def _given(self, node: fx.Node, **usual: Any) -> tuple[Any, ...]:
-        """Values of a module, or of a call beside its tensors: in the order of ``usual``, which has the defaults."""
+        """Values of a module, or of a call except its tensors: in the order of ``usual``, which has the defaults."""
         if node.op == "call_module":
             return tuple(getattr(self._called(node), name) for name in usual)
         values = [value for value in node.args if not isinstance(value, fx.Node)]
@@ -142,7 +142,7 @@ class _Reader:
         self.tensors[name] = tensor.detach().to("cpu", torch.float32).contiguous().clone()
 
     def _unit(self, conv_node: fx.Node, prefix: str, channels: int) -> tuple[nn.Conv2d, fx.Node]:
-        """Takes a convolution of features with ``channels``, and the batch norm behind it."""
+        """Takes a convolution of features with ``channels``, and the batch norm after it."""
         conv = self._called(conv_node)
         if not isinstance(conv, nn.Conv2d):
             raise self._refuse(conv_node, "a convolution has to stand there")
@@ -165,7 +165,7 @@ class _Reader:
         return conv, norm_node
 
     def _made(self, conv: nn.Conv2d, side: int) -> int:
-        """The side behind a convolution, which is counted."""
+        """The side after a convolution, which is counted."""
         side = -(-side // conv.stride[0])
         self.macs += side * side * conv.weight.numel()
         return side

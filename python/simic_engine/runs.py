@@ -48,13 +48,13 @@ def runs(out: str | os.PathLike[str] | None = None) -> list[Run]:
 
 
 class Run:
-    """A recorded run, or a sweep: what is in its folder.
+    """A recorded run, or a sweep: the content of its folder.
 
     It may still be played: every access reads what is there by then.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens the run in ``path``, or the newest one by the file ``latest`` beside it."""
+        """Opens the run in ``path``, or the newest one by the file ``latest`` next to it."""
         self.path = Path(path).absolute()
         if self.path.name == "latest" and self.path.is_file():
             self.path = self.path.with_name(self.path.read_text().strip())
@@ -66,7 +66,7 @@ class Run:
         return f"Run({str(self.path)!r})"
 
     def __str__(self) -> str:
-        """How far it is, and its best networks beside the host that never grew."""
+        """Its progress, and its best networks next to the host that never grew."""
         try:
             said = self.results
         except EngineError as error:
@@ -98,7 +98,7 @@ class Run:
         return str(results["state"] if "state" in results else "completed" if results["is_complete"] else "running")
 
     def table(self, name: str) -> pyarrow.Table:
-        """A table by its name; ``docs/reference/tables.md`` says what its columns are."""
+        """A table by its name; ``docs/reference/tables.md`` explains its columns."""
         folder = self._export()
         file = folder / f"{name}.parquet"
         if not file.is_file():

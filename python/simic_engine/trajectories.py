@@ -1,4 +1,4 @@
-"""Trajectories: what a run's controller saw, could have done and did, and what followed, as numpy arrays."""
+"""Trajectories: the observations, legal choices, decisions and outcomes of a run's controller, as numpy arrays."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ class Trajectories:
                 yield rows | {name: tensors[name][index] for name in OF_SEGMENTS}
 
 
-#: What has a row a segment.
+#: Arrays with a row per segment.
 OF_SEGMENTS = ("round", "env", "policy_version", "finish", "final_observation", "final_blueprints")
