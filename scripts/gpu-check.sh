@@ -29,7 +29,7 @@ collect() {
     echo "carry $into ($(du -sh "$into" | cut -f1)) over, then run gpu-check.sh run in it"
 }
 
-# Sets LD_LIBRARY_PATH to libtorch and to NVIDIA's libraries beside it.
+# Sets LD_LIBRARY_PATH to libtorch and to NVIDIA's libraries next to it.
 find_libtorch() {
     local torch=$1 found
     if [ -z "$torch" ]; then

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Usage: setup-libtorch.sh LIBTORCH VERSION PYTHON cpu|cuda
-# Leaves libtorch VERSION at LIBTORCH, or says what is missing. Downloads with pip into the folder above LIBTORCH.
+# Leaves libtorch VERSION at LIBTORCH, or reports missing parts. Downloads with pip into the folder above LIBTORCH.
 set -eu
 libtorch=$1 version=$2 python=$3 kind=$4
 target=$(dirname "$libtorch")
-# What this script has put somewhere is complete only with its marker; the user's own libtorch has none.
+# A libtorch from this script is complete only with its marker. The user's own libtorch has none.
 marker="$target/.simic-engine-$kind"
 case $target in
     */.libtorch) own=no ;;

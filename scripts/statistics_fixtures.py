@@ -20,7 +20,7 @@ from statsmodels.stats.multitest import multipletests
 RESAMPLES = 200
 TAIL = [0.025, 0.975]
 GENERATOR = np.random.default_rng(20_261)
-# Of what came later, so that what was there before stays as it is.
+# For later fixtures, so that the earlier ones stay as they are.
 LATER = np.random.default_rng(20_263)
 # Accuracies of `policy (greedy)` in proof/results/digits_impaired.csv: a row a training, a column an evaluation seed.
 PROOF = [
@@ -118,7 +118,7 @@ def holm():
 
 
 class Recorded(library.StratifiedBootstrap):
-    """rliable's, with the indices kept: the trainings of each task in turn."""
+    """rliable's, with the indices kept: the trainings of each task one after another."""
 
     drawn: list
 
@@ -320,7 +320,7 @@ def first_of_each(tasks):
 
 
 def mean_squares(table):
-    """Of rows, of columns, and of the rest, each with its degrees of freedom."""
+    """Mean squares of rows, of columns, and of the rest, each with its degrees of freedom."""
     n, m = table.shape
     rows, columns = table.mean(axis=1, keepdims=True), table.mean(axis=0, keepdims=True)
     rest = table - rows - columns + table.mean()
