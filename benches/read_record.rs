@@ -1,4 +1,4 @@
-//! The time from the record of a run to the state of a view: 20 MB of it, lines of the kinds and in the proportions that runs write.
+//! The time from the record of a run to the state of a view: 20 MB of it, with lines of the kinds and proportions of runs.
 //!
 //! A record of 1 GB takes fifty times as long.
 

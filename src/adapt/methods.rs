@@ -170,7 +170,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Widths of rows. The first is the one that sets the learning rate and the form of all.
+    /// Widths of rows. The first one's setting is also that of the others.
     pub fn widths(&self) -> impl Iterator<Item = Width> {
         self.seeds.iter().map(|(width, _)| *width)
     }

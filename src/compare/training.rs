@@ -48,7 +48,7 @@ pub struct TrainingRecord {
     pub scenario: String,
     /// Name of the task.
     pub task: String,
-    /// Who decided.
+    /// The controller that decided.
     pub controller: String,
     /// `run.seed`.
     pub seed: BigInteger,
@@ -144,7 +144,7 @@ impl TrainingRecord {
             seed: self.seed,
             round: event.round.unwrap_or_default(),
             env: event.env.unwrap_or_default() as usize,
-            // What a failed env had reached is no result of the method.
+            // The accuracy of a failed env isn't a result of the method.
             accuracy: Some(episode.final_accuracy.0)
                 .filter(|accuracy| accuracy.is_finite() && episode.end != EndReason::Failed),
             committed_accuracy: episode.committed_accuracy.map(|accuracy| accuracy.0),

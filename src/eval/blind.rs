@@ -41,8 +41,7 @@ type Counts = BTreeMap<HeadIndices, (u32, Option<ScheduledCommand>)>;
 
 impl Blind {
     /// Takes the schedule of a saved policy from its greedy decisions in `episodes`. Among equally frequent ones, the first wins
-    /// in the order of the action
-    /// space. Stopped early, it returns the schedule of the episodes played so far.
+    /// in the order of the action space. Stopped early, it returns the schedule of the episodes played so far.
     ///
     /// # Errors
     /// A policy that does not fit the scenario, or the first failure of a system.

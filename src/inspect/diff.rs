@@ -174,7 +174,7 @@ pub struct Diff {
 /// The reason why two runs cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffError {
-    /// There is no run.
+    /// The folder holds no run.
     #[error("{} is no run directory: it has no resolved.ron", .0.display())]
     NoRun(PathBuf),
     /// A file that cannot be read.

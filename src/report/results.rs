@@ -59,7 +59,7 @@ pub fn run_results(live: &LiveState) -> Value {
         // Means over the episodes of the last round.
         "reward_terms": live.reward_terms(),
         "updates": live.updates(),
-        // Counterfactuals that were due and not performed.
+        // Updates that were due and not performed.
         "skipped_updates": live.skipped_updates,
         "last_update": live.latest_update(),
         "learning": learning(&live.rounds),
@@ -157,7 +157,7 @@ fn grown_host(host: &EpisodeResult) -> Value {
     })
 }
 
-/// Means of the last rounds. `None` where no round was paid.
+/// Means at both ends of the learning curve. `None` where no round was paid.
 pub(super) fn learning(rounds: &[RoundResult]) -> Option<Learning> {
     let paid = rounds
         .iter()

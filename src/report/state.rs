@@ -104,7 +104,7 @@ pub enum FeedError {
     /// The folder is gone.
     #[error("{0} is gone: the run's folder was moved or removed while it was watched")]
     Gone(PathBuf),
-    /// A file that cannot be read, or a line that is no event.
+    /// A file that cannot be read, or a line that isn't an event.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
@@ -136,7 +136,7 @@ impl Feed {
     /// Reads the events added since the last time; returns whether there were any.
     ///
     /// # Errors
-    /// The folder is gone, a file cannot be read, a line is no event, or the record follows a schema that this version does
+    /// The folder is gone, a file cannot be read, a line isn't an event, or the record follows a schema that this version does
     /// not know. What was read before stays.
     pub fn poll(&mut self) -> Result<bool, FeedError> {
         self.poll_some(usize::MAX)
@@ -151,7 +151,7 @@ impl Feed {
             return Err(FeedError::Gone(self.folder.clone()));
         }
         if self.events.as_ref().is_some_and(EventReader::is_replaced) {
-            // The run was resumed from an earlier point, and what came behind it was taken out of its record.
+            // The run was resumed from an earlier point, and its record was cut after that point.
             self.events = None;
             self.state = ViewState::default();
         }

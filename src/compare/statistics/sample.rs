@@ -160,7 +160,7 @@ impl Layout {
         }
     }
 
-    /// As many seeds as a training has, and as many episodes of each drawn seed as it has.
+    /// Draws as many seeds as a training has, and as many episodes of each drawn seed as it has.
     pub(super) fn draw_hosts(&self, training: usize, source: &mut impl Draw, hosts: &mut Hosts) {
         let seeds = &self.trainings[training];
         hosts.clear();

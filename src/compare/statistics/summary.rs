@@ -27,7 +27,7 @@ impl Statistic {
         }
     }
 
-    /// Of finite values, whose order is lost: nothing is allocated.
+    /// The statistic of finite values. It reorders them, and allocates nothing.
     pub(super) fn of_scratch(self, values: &mut [f64]) -> f64 {
         if self != Self::Mean {
             values.sort_unstable_by(f64::total_cmp);

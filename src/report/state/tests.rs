@@ -140,7 +140,7 @@ fn the_order_that_most_episodes_follow_is_counted_over_two_rounds() {
 
     let modal = state.episodes.modal_order().expect("episodes ended");
     let expected = format!("{SLOT} {}, commit {SLOT}", germinated().blueprint);
-    // Round 0 is no longer of them.
+    // Round 0 isn't one of them any more.
     assert_eq!(modal.of, 2);
     assert!(
         modal.episodes == 1 && [String::new(), expected].contains(&modal.order),

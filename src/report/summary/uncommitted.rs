@@ -102,7 +102,7 @@ fn remedy(live: &LiveState, stage: SeedStage, reason: Option<PruneReason>, seeds
     }
 }
 
-/// Where the gate behind `stage` refused at least once for each of the seeds that ended there: what its most frequent
+/// Where the gate after `stage` refused at least once for each of the seeds that ended there: what its most frequent
 /// refusal is changed by.
 fn refused_most(live: &LiveState, stage: SeedStage, seeds: u64) -> Option<String> {
     let gate = next_stage(stage).map_or(G5, |(gate, _)| gate);
