@@ -25,6 +25,8 @@ fn a_folder_in_which_somebody_grows_is_no_one_else_s_even_by_force() {
     let other = refused("4x", false);
     assert!(other.contains("--budget was 3x, now 4x"), "{other}");
     assert!(attempt.exists(), "nothing is removed unless it is asked for");
+    fs::write(folder.join("notes.txt"), "the user's").unwrap();
+    assert!(refused("3x", false).contains("holds notes.txt"));
     opened("4x", true).unwrap();
     assert!(!attempt.exists());
 }
