@@ -52,6 +52,8 @@ POLICY_BOUND = """(
     run: (rounds: 3, n_envs: 64, max_steps: 20),
     policy: (controller: "actor_critic"),
 )"""
+# Of the same, for a smoke test.
+FEWEST_OF_A_POLICY = ["run.rounds=2", "run.max_steps=2", "run.n_envs=4"]
 
 
 def scheduled(name, what, task, n_envs, blueprint, seeds, steps):
@@ -228,6 +230,7 @@ def main():
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the figures of every play here")
     parser.add_argument("--list", action="store_true", help="list the workloads and stop")
     parser.add_argument("--check", action="store_true", help="check that the programs can read the scenarios and stop")
+    parser.add_argument("--smoke", action="store_true", help="one play of each workload with the fewest steps, for tests")
     options = parser.parse_args()
     only = options.only.split(",") if options.only else [workload["name"] for workload in WORKLOADS]
     workloads = [workload for workload in WORKLOADS if workload["name"] in only]
@@ -251,10 +254,12 @@ def main():
             return
         pairs = options.pairs or (5 if options.against else 1)
         for workload in workloads:
+            fewest = FEWEST_OF_A_POLICY if workload["after"] is None else [f"run.max_steps={workload['after'] + 1}"]
             for pair in range(pairs):
                 # Every other pair in the opposite order.
                 for side in sorted(range(len(sides)), reverse=pair % 2 == 1):
-                    played = play(*sides[side], workload, folder)
+                    program, fields = sides[side]
+                    played = play(program, fields + fewest if options.smoke else fields, workload, folder)
                     plays[workload["name"]][side].append(played)
                     what = f"{workload['name']} pair {pair + 1} {['first', 'against'][side]}"
                     print(f"{what}: {played['env_steps_per_s']:.1f} env-steps/s", file=sys.stderr, flush=True)

@@ -40,11 +40,7 @@ struct BlockNode final : KernelNode {
     if (task_should_compute_output(1)) out[1] = new_grad(w);
     out[2] = new_numbers(shape.outputs);
     out[3] = new_numbers(shape.outputs);
-    float* backwards = nullptr;
-    if (out[0].defined()) {
-      backwards = weight_memory(k.block_packed_floats(shape, true));
-      k.block_pack(shape, read(w), true, backwards);
-    }
+    const float* backwards = out[0].defined() ? packed_weight(shape, w, true) : nullptr;
     k.block_backward(shape, read(image), read(z), read_if_any(chosen), read_if_any(added), read(grad), number, number + stride,
                      number + 2 * stride, number + 3 * stride, backwards, write_if_any(out[0]), is_begun,
                      write_if_any(out[1]), write(out[2]), write(out[3]), write_if_any(passed), kernel_memory(k.block_scratch_backward(shape)));
@@ -105,8 +101,7 @@ Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
   for (const Tensor* t : {&gamma, &beta, &running_mean, &running_variance}) check_numbers(*t, channels, "a batch norm's tensor");
   const Tensor image = channels_innermost(x), w = channels_innermost(weight);
   const auto& k = kernels();
-  float* packed = weight_memory(k.block_packed_floats(shape, false));
-  k.block_pack(shape, read(w), false, packed);
+  const float* packed = packed_weight(shape, w, false);
   const Tensor z = new_image(shape.batch, channels, outer.height, outer.width);
   std::vector<double> statistics(2 * channels);
   double *mean = statistics.data(), *variance = mean + channels;
@@ -144,17 +139,15 @@ Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
   return out;
 }
 
-Tensor folded_block(const Tensor& x, const Tensor& packed, const Tensor& bias, int64_t outputs, int64_t kernel, bool pooled,
-                    const Tensor& residual) {
-  check_images(x, "a block");
-  const ConvShape shape = {x.size(0), x.size(2), x.size(3), x.size(1), outputs, kernel, false};
-  check_numbers(packed, kernels().block_folded_floats(shape), "a block's packed weight");
-  check_numbers(bias, packed_channels(outputs), "a block's packed bias");
+// `weight` and `bias`: as `block_fold` makes them.
+Tensor folded_block(const Tensor& x, const Tensor& weight, const Tensor& bias, bool pooled, const Tensor& residual) {
+  const ConvShape shape = dense_shape(x, weight);
+  check_numbers(bias, packed_channels(shape.outputs), "a block's folded bias");
   check_residual(residual, shape, pooled);
-  const Tensor image = channels_innermost(x), added = channels_innermost(residual);
-  Tensor out = new_image(shape.batch, outputs, halved(shape.height, pooled), halved(shape.width, pooled));
+  const Tensor image = channels_innermost(x), w = channels_innermost(weight), added = channels_innermost(residual);
+  Tensor out = new_image(shape.batch, shape.outputs, halved(shape.height, pooled), halved(shape.width, pooled));
   const auto& k = kernels();
-  k.block_folded(shape, read(image), read(packed), read(bias), pooled, read_if_any(added), write(out),
+  k.block_folded(shape, read(image), packed_weight(shape, w, false), read(bias), pooled, read_if_any(added), write(out),
                  kernel_memory(k.block_scratch_forward(shape)));
   return out;
 }

@@ -95,11 +95,7 @@ struct LayerNode final : KernelNode {
     const auto& k = kernels();
     if (task_should_compute_output(0)) out[0] = enters_x && is_ours ? grad : new_image_like(image);
     out[1] = new_grad(w);
-    float* backwards = nullptr;
-    if (out[0].defined()) {
-      backwards = weight_memory(k.layer_packed_floats(shape, true));
-      k.layer_pack(shape, read(w), true, backwards);
-    }
+    const float* backwards = out[0].defined() ? packed_weight(shape, w, true) : nullptr;
     const Tensor scale = layer.norm ? gamma.get() : Tensor(), shift = layer.norm ? beta.get() : Tensor();
     if (layer.norm) {
       out[2] = new_numbers(shape.outputs);
@@ -135,8 +131,7 @@ Tensor layer(const Tensor& x, const Tensor& weight, const Tensor& gamma, const T
   const Tensor image = channels_innermost(x), w = channels_innermost(weight);
   const bool plain = !norm && !silu_before;
   const auto& k = kernels();
-  float* packed = weight_memory(k.layer_packed_floats(shape, false));
-  k.layer_pack(shape, read(w), false, packed);
+  const float* packed = packed_weight(shape, w, false);
   const auto new_result = [&] { return new_image(shape.batch, shape.outputs, shape.height, shape.width); };
   Tensor out, z, means, inverses;
   if (!onto.straight_through) out = new_result();
@@ -330,27 +325,23 @@ char* simic_block(const Tensor* x, const Tensor* weight, const Tensor* gamma, co
   });
 }
 
-char* simic_folded_block(const Tensor* x, const Tensor* packed, const Tensor* bias, int64_t outputs, int64_t kernel,
-                         bool pooled, const Tensor* residual, Tensor** out) {
-  return operator_call(out, [&] { return folded_block(*x, *packed, *bias, outputs, kernel, pooled, optional(residual)); });
+char* simic_folded_block(const Tensor* x, const Tensor* weight, const Tensor* bias, bool pooled, const Tensor* residual,
+                         Tensor** out) {
+  return operator_call(out, [&] { return folded_block(*x, *weight, *bias, pooled, optional(residual)); });
 }
 
-// Elements of a folded block's weight and bias. Throws nothing.
-void simic_folded_sizes(int64_t inputs, int64_t outputs, int64_t kernel, int64_t* weights, int64_t* biases) {
-  *weights = kernels().block_folded_floats({1, 1, 1, inputs, outputs, kernel, false});
-  *biases = packed_channels(outputs);
-}
-
+// `folded`, like `weight`, has its channels innermost; `bias`: packed_channels entries.
 char* simic_fold_block(const Tensor* weight, const Tensor* gamma, const Tensor* beta, const Tensor* mean,
-                       const Tensor* variance, double epsilon, Tensor* packed, Tensor* bias) {
+                       const Tensor* variance, double epsilon, Tensor* folded, Tensor* bias) {
   return guarded([&] {
     const int64_t outputs = weight->size(0);
     const ConvShape shape = {1, 1, 1, weight->size(1), outputs, weight->size(2), false};
     for (const Tensor* t : {gamma, beta, mean, variance}) check_numbers(*t, outputs, "a batch norm's tensor");
-    check_numbers(*packed, kernels().block_folded_floats(shape), "a block's packed weight");
-    check_numbers(*bias, packed_channels(outputs), "a block's packed bias");
+    TORCH_CHECK(folded->sizes() == weight->sizes() && folded->is_contiguous(at::MemoryFormat::ChannelsLast),
+                "weights ", weight->sizes(), " cannot be folded into ", folded->sizes());
+    check_numbers(*bias, packed_channels(outputs), "a block's folded bias");
     const Tensor w = channels_innermost(*weight);
-    kernels().block_fold(shape, read(w), read(*gamma), read(*beta), read(*mean), read(*variance), epsilon, write(*packed), write(*bias));
+    kernels().block_fold(shape, read(w), read(*gamma), read(*beta), read(*mean), read(*variance), epsilon, write(*folded), write(*bias));
   });
 }
 

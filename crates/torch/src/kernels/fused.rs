@@ -165,12 +165,11 @@ pub fn conv_block(
     })
 }
 
-/// A block's convolution of stride 1 with its norm folded in, packed for the kernels.
+/// A block's convolution of stride 1 with its norm folded in.
 #[derive(Debug)]
 pub struct FoldedBlock {
-    outputs: i64,
-    kernel: i64,
-    packed: Tensor,
+    weight: Tensor,
+    /// One a lane of the kernels: a multiple of 16.
     bias: Tensor,
 }
 
@@ -180,15 +179,12 @@ impl FoldedBlock {
     /// # Errors
     /// Libtorch's, when memory runs out.
     pub fn new(weight: &Tensor) -> Result<Self, TchError> {
-        let (outputs, inputs, kernel, _) = weight.size4()?;
-        let (mut weights, mut biases) = (0, 0);
-        ffi::simic_folded_sizes(inputs, outputs, kernel, &mut weights, &mut biases);
-        let numbers = |count: i64| Tensor::f_zeros([count], (weight.kind(), weight.device()));
+        let (outputs, inputs, height, width) = weight.size4()?;
+        let lanes = outputs.cast_unsigned().next_multiple_of(16).cast_signed();
+        let zeros = |sizes: &[i64]| Tensor::f_zeros(sizes, (weight.kind(), weight.device()));
         Ok(Self {
-            outputs,
-            kernel,
-            packed: numbers(weights)?,
-            bias: numbers(biases)?,
+            weight: zeros(&[outputs, height, width, inputs])?.f_permute([0, 3, 1, 2])?,
+            bias: zeros(&[lanes])?,
         })
     }
 
@@ -206,7 +202,7 @@ impl FoldedBlock {
                 norm.running_mean.as_ptr(),
                 norm.running_var.as_ptr(),
                 epsilon,
-                pointer(&self.packed),
+                pointer(&self.weight),
                 pointer(&self.bias),
             ))
         }
@@ -221,10 +217,8 @@ impl FoldedBlock {
         operator(|out| unsafe {
             ffi::simic_folded_block(
                 x.as_ptr(),
-                self.packed.as_ptr(),
+                self.weight.as_ptr(),
                 self.bias.as_ptr(),
-                self.outputs,
-                self.kernel,
                 end.is_pooled(),
                 optional_pointer(end.residual()),
                 out,

@@ -68,6 +68,14 @@ Tensor new_grad(const Tensor& param) { return new_tensor(param.sizes(), param.st
 const float* read(const Tensor& t) { return t.const_data_ptr<float>(); }
 float* write(const Tensor& t) { return t.mutable_data_ptr<float>(); }
 
+// Weights with their channels innermost as the convolution of `shape` reads them, or that of its gradient backwards.
+const float* packed_weight(const ConvShape& shape, const Tensor& weight, bool backwards) {
+  const auto& k = kernels();
+  float* packed = weight_memory(k.conv_packed_floats(shape, backwards));
+  k.conv_pack(shape, read(weight), backwards, packed);
+  return packed;
+}
+
 // The same of tensors that need not be there.
 const float* read_if_any(const Tensor& t) { return t.defined() ? read(t) : nullptr; }
 float* write_if_any(const Tensor& t) { return t.defined() ? write(t) : nullptr; }

@@ -243,15 +243,12 @@ unsafe extern "C" {
     ) -> *mut c_char;
     pub(crate) fn simic_folded_block(
         x: *const C_tensor,
-        packed: *const C_tensor,
+        weight: *const C_tensor,
         bias: *const C_tensor,
-        outputs: i64,
-        kernel: i64,
         pooled: bool,
         residual: *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    pub(crate) safe fn simic_folded_sizes(inputs: i64, outputs: i64, kernel: i64, weights: &mut i64, biases: &mut i64);
     pub(crate) fn simic_fold_block(
         weight: *const C_tensor,
         gamma: *const C_tensor,
@@ -259,7 +256,7 @@ unsafe extern "C" {
         mean: *const C_tensor,
         variance: *const C_tensor,
         epsilon: f64,
-        packed: *mut C_tensor,
+        folded: *mut C_tensor,
         bias: *mut C_tensor,
     ) -> *mut c_char;
     pub(crate) fn simic_max_pool(x: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;

@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "block_convolution.hpp"
+#include "algorithms.hpp"
 #include "pool.hpp"
 
 namespace {
@@ -15,29 +15,29 @@ namespace {
 // ---- scratch
 
 INLINE int64_t block_scratch_forward(const ConvShape& s) {
-  const int64_t images = block_images_at_a_time(s);
-  return pad_scratch(s, s.inputs, images, images_in_lanes(s.outputs)) + block_room(s) +
+  const int64_t images = images_of_chunk(s);
+  return pad_scratch(s, s.inputs, images, images_in_lanes(s.outputs)) + chunk_room(s) +
          images * s.positions() * s.outputs + 8 * period_of(s.outputs) + 512;
 }
 
 INLINE int64_t block_scratch_backward(const ConvShape& s) {
-  const int64_t images = block_images_at_a_time(s);
+  const int64_t images = images_of_chunk(s);
   const int64_t of_x = (s.stride > 1 ? pad_scratch(s, s.inputs, images, 1) : 0) + images * s.positions() * s.inputs;
   const int64_t of_channels = 18 * most(period_of(s.outputs), packed_channels(s.outputs));
-  return of_x + pad_scratch(behind(s), s.outputs, images, 1) + block_room(s) + 2 * block_totals(s) + of_channels + 512;
+  return of_x + pad_scratch(behind(s), s.outputs, images, 1) + chunk_room(s) + 2 * weight_totals(s) + of_channels + 512;
 }
 
 // ---- forward and backward
 
-// z, and each channel's mean and (biased) variance over batch and positions. `packed`: weights as `block_pack` makes them.
+// z, and each channel's mean and (biased) variance over batch and positions. `packed`: weights as `conv_pack` makes them.
 //
 // Squares are summed about a guess at the mean, that of the first images, so nothing cancels.
 void block_forward(const ConvShape& s, const float* x, const float* packed, float* z, double* mean, double* variance,
                    float* memory) {
   Scratch scratch = {memory};
-  const int64_t images = block_images_at_a_time(s), channels = s.outputs, period = period_of(channels);
-  const Padded in = block_padded(s, images, scratch);
-  float* room = scratch.take(block_room(s));
+  const int64_t images = images_of_chunk(s), channels = s.outputs, period = period_of(channels);
+  const Padded in = bordered_inputs(s, images, scratch);
+  float* room = scratch.take(chunk_room(s));
   float* guess = scratch.take(period);
   float* guesses = scratch.take(channels);
   const int64_t positions = behind(s).positions(), of_image = positions * channels;
@@ -46,7 +46,7 @@ void block_forward(const ConvShape& s, const float* x, const float* packed, floa
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
     float* out = z + first * of_image;
-    convolve_block(s, x + first * s.positions() * s.inputs, in, count, packed, nullptr, out, room);
+    convolve_chunk(s, x + first * s.positions() * s.inputs, in, count, packed, nullptr, out, room);
     if (first == 0) {
       double* const sums[1] = {mean};
       add_channel_sums<1>(count * of_image, channels, period, sums, [&](int64_t at, int64_t, int n, Flat::V(&v)[1]) INLINE_LAMBDA {
@@ -235,7 +235,7 @@ INLINE void pooled_grads(const Line& lanes, const ConvShape& s, const float* z, 
 
 // Gradients of γ and β, of the weights and, where there is room for them, of x, which with `is_begun` are added to what is
 // there. `scale` is γ/√(σ² + ε) and `inverse`
-// 1/√(σ² + ε); these, `shift` and `mean` have packed_channels entries. `backwards`: weights as `block_pack` turns them.
+// 1/√(σ² + ε); these, `shift` and `mean` have packed_channels entries. `backwards`: weights as `conv_pack` turns them.
 // `chosen`: as `block_activate` gives it, or null where nothing was pooled. `residual`: as `block_activate` took it; its
 // gradient goes to `residual_grad`, which may be `grad`. Both are null without one.
 void block_backward(const ConvShape& shape, const float* x, const float* z, const float* chosen, const float* residual,
@@ -244,7 +244,7 @@ void block_backward(const ConvShape& shape, const float* x, const float* z, cons
                     float* beta_grad, float* residual_grad, float* memory) {
   Scratch scratch = {memory};
   const ConvShape s = behind(shape);
-  const int64_t images = block_images_at_a_time(shape), channels = s.outputs, period = period_of(channels);
+  const int64_t images = images_of_chunk(shape), channels = s.outputs, period = period_of(channels);
   const int64_t padded_channels = packed_channels(channels);
   const bool pooled = chosen != nullptr;
   const int64_t of_image = s.positions() * channels;
@@ -312,9 +312,9 @@ void block_backward(const ConvShape& shape, const float* x, const float* z, cons
   ConvShape bordered = s;
   if (is_tiled(shape)) bordered.kernel = 1;
   const Padded dz = pad(bordered, channels, images, 1, scratch);
-  float* room = scratch.take(block_room(shape));
-  double* totals = weight_grad == nullptr ? nullptr : scratch.take_doubles(block_totals(shape));
-  if (totals != nullptr) zero(totals, block_totals(shape));
+  float* room = scratch.take(chunk_room(shape));
+  double* totals = weight_grad == nullptr ? nullptr : scratch.take_doubles(weight_totals(shape));
+  if (totals != nullptr) zero(totals, weight_totals(shape));
   const int64_t row = s.width * channels, of_x = shape.positions() * s.inputs;
   float* addend = is_begun ? scratch.take(images * of_x) : nullptr;
   for (int64_t first = 0; first < s.batch; first += images) {
@@ -339,28 +339,26 @@ void block_backward(const ConvShape& shape, const float* x, const float* z, cons
           });
         }
     float* to = x_grad == nullptr ? nullptr : x_grad + first * of_x;
-    convolve_block_backward(shape, x + first * of_x, in, dz, count, backwards, is_begun ? addend : to, totals, room);
+    convolve_chunk_back(shape, x + first * of_x, in, dz, count, backwards, is_begun ? addend : to, totals, room);
     if (is_begun)
       over_flat(count * of_x, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
         Flat::store_at_most(to + at, Flat::add(Flat::load_at_most(to + at, n), Flat::load_at_most(addend + at, n)), n);
       });
   }
   if (totals == nullptr) return;
-  if (is_tiled(shape)) unpack_tiled_grads(s, totals, weight_grad);
-  else unpack_grads(s, totals, weight_grad);
+  unpack_totals(shape, totals, weight_grad);
 }
 
 // ---- with fixed statistics
 
 // A block whose statistics are fixed: relu(conv(x) + bias), pooled if asked for, or relu(conv(x) + bias + residual) where
-// that is not null. `packed` and `bias`, which has packed_channels entries: as `block_fold` makes them.
+// that is not null. `packed`: the weights of `block_fold` as `conv_pack` makes them; `bias`: as `block_fold` makes it.
 void block_folded(const ConvShape& s, const float* x, const float* packed, const float* bias, bool pooled,
                   const float* residual, float* out, float* memory) {
   Scratch scratch = {memory};
-  if (is_tiled(s)) packed += packed_weights(s.elements(), s.outputs);
-  const int64_t images = block_images_at_a_time(s), channels = s.outputs;
-  const Padded in = block_padded(s, images, scratch);
-  float* room = scratch.take(block_room(s));
+  const int64_t images = images_of_chunk(s), channels = s.outputs;
+  const Padded in = bordered_inputs(s, images, scratch);
+  float* room = scratch.take(chunk_room(s));
   float* full = scratch.take(images * s.positions() * channels);
   float* ones = scratch.take(packed_channels(channels));
   float* zeros = scratch.take(packed_channels(channels));
@@ -371,7 +369,7 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
     const float* from = x + first * s.positions() * s.inputs;
     float* to = out + first * of_out;
     if (!pooled) {
-      convolve_block(s, from, in, count, packed, bias, to, room);
+      convolve_chunk(s, from, in, count, packed, bias, to, room);
       const float* added = residual == nullptr ? nullptr : residual + first * of_out;
       over_flat(count * of_out, 16, [&](int64_t at, int64_t, int n) INLINE_LAMBDA {
         const auto y = Flat::load_at_most(to + at, n);
@@ -379,27 +377,21 @@ void block_folded(const ConvShape& s, const float* x, const float* packed, const
       });
       continue;
     }
-    convolve_block(s, from, in, count, packed, bias, full, room);
+    convolve_chunk(s, from, in, count, packed, bias, full, room);
     block_activate(s, full, ones, zeros, true, nullptr, to, nullptr, count, nullptr);
   }
 }
 
-// Floats of a folded block's weights: for direct sums, then for tiles where some size of images has them.
-int64_t block_folded_floats(const ConvShape& s) {
-  return packed_weights(s.elements(), s.outputs) + (has_tiled_weights(s) ? tiled_weights(s) : 0);
-}
-
-// Folds a norm with fixed statistics into packed weights: w·γ/√(σ² + ε) and β - μ·γ/√(σ² + ε).
+// Folds a norm with fixed statistics into weights of the same layout, w·γ/√(σ² + ε), and a bias of packed_channels entries,
+// β - μ·γ/√(σ² + ε).
 void block_fold(const ConvShape& s, const float* weights, const float* gamma, const float* beta, const float* mean,
-                const float* variance, double epsilon, float* packed, float* bias) {
+                const float* variance, double epsilon, float* folded, float* bias) {
   zero(bias, packed_channels(s.outputs));
-  for (int64_t o = 0; o < s.outputs; ++o)
+  for (int64_t o = 0; o < s.outputs; ++o) {
+    const double gain = gamma[o] / __builtin_sqrt(variance[o] + epsilon);
     bias[o] = static_cast<float>(beta[o] - mean[o] * gamma[o] / __builtin_sqrt(variance[o] + epsilon));
-  const auto scaled = [&](int64_t o, float weight) INLINE_LAMBDA {
-    return static_cast<float>(weight * (gamma[o] / __builtin_sqrt(variance[o] + epsilon)));
-  };
-  pack_scaled(s, weights, packed, scaled);
-  if (has_tiled_weights(s)) pack_tiled(s, weights, false, packed + packed_weights(s.elements(), s.outputs), scaled);
+    for (int64_t e = 0; e < s.elements(); ++e, ++folded, ++weights) *folded = static_cast<float>(*weights * gain);
+  }
 }
 
 }  // namespace

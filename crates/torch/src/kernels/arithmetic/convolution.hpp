@@ -277,19 +277,13 @@ INLINE int64_t convolution_room(const ConvShape& s, int64_t images) {
 
 // ---- weights
 
-// Weights `[outputs, k, k, inputs]` (channels-last), those of output `o` times `scale(o)`, as `[k·k·inputs,
-// packed_channels(outputs)]`, one a lane.
-template <class F>
-INLINE void pack_scaled(const ConvShape& s, const float* weights, float* packed, F scale) {
+// Weights `[outputs, k, k, inputs]` (channels-last) as `[k·k·inputs, packed_channels(outputs)]`, one a lane.
+void pack(const ConvShape& s, const float* weights, float* packed) {
   const int64_t elements = s.elements(), stride = packed_channels(s.outputs);
   for (int64_t lane = 0; lane < stride; ++lane) {
     const int64_t o = channel_of_lane(lane, s.outputs);
-    for (int64_t e = 0; e < elements; ++e) packed[e * stride + lane] = o < s.outputs ? scale(o, weights[o * elements + e]) : 0;
+    for (int64_t e = 0; e < elements; ++e) packed[e * stride + lane] = o < s.outputs ? weights[o * elements + e] : 0;
   }
-}
-
-void pack(const ConvShape& s, const float* weights, float* packed) {
-  pack_scaled(s, weights, packed, [](int64_t, float weight) INLINE_LAMBDA { return weight; });
 }
 
 // The weights of the convolution that carries gradients back: turned by 180 degrees, channels exchanged:

@@ -23,44 +23,60 @@ struct Run {
   int64_t to_step;
 };
 
-// `G` vectors of outputs from channel `channel` of the positions from `first`, as many as `POSITIONS` divides. An output is
-// one chain over taps and inputs.
-template <int POSITIONS, int G>
-ALONE void multiply_positions(const Run& run, int64_t channel, int64_t first) {
-  const int64_t step = run.step, inputs = run.inputs, outputs = run.outputs;
-  const float* from = run.from + first * step;
-  float* to = run.to + first * run.to_step + channel;
-  for (; first + POSITIONS <= run.count; first += POSITIONS, from += POSITIONS * step, to += POSITIONS * run.to_step) {
-    Flat::V sums[POSITIONS][G];
+// Calls `f` with the widest lanes of which `channels` are a multiple.
+template <class F>
+INLINE void by_lanes(int64_t channels, F f) {
+  if (channels % 16 == 0) f(Flat());
+  else f(Lanes<8>());
+}
+
+// `G` vectors of outputs from channel `channel` of all positions, which are `POSITIONS` or more. An output is one chain over
+// taps and inputs.
+template <class L, int POSITIONS, int G>
+ALONE void multiply_positions(const Run& run, int64_t channel) {
+  using V = typename L::V;
+  const int64_t inputs = run.inputs, outputs = run.outputs;
+  for (int64_t next = 0; next < run.count; next += POSITIONS) {
+    // The last ones again where they are not as many.
+    const int64_t first = least(next, run.count - POSITIONS), step = run.step;
+    const float* from = run.from + first * step;
+    float* to = run.to + first * run.to_step + channel;
+    V sums[POSITIONS][G];
     for (auto& position : sums)
-      for (auto& sum : position) sum = Flat::zero();
+      for (auto& sum : position) sum = L::zero();
     for (int64_t tap = 0; tap < run.n_taps; ++tap) {
       const float *at = from + run.taps[tap].offset, *weights = run.taps[tap].weights + channel;
       for (int64_t i = 0; i < inputs; ++i, weights += outputs) {
-        Flat::V w[G];
-        for (int g = 0; g < G; ++g) w[g] = Flat::load(weights + g * 16);
+        V w[G];
+        for (int g = 0; g < G; ++g) w[g] = L::load(weights + g * L::WIDTH);
         for (int p = 0; p < POSITIONS; ++p) {
-          const auto x = Flat::all(at[p * step + i]);
-          for (int g = 0; g < G; ++g) sums[p][g] = Flat::fma(x, w[g], sums[p][g]);
+          const auto x = L::all(at[p * step + i]);
+          for (int g = 0; g < G; ++g) sums[p][g] = L::fma(x, w[g], sums[p][g]);
         }
       }
     }
     for (int p = 0; p < POSITIONS; ++p)
-      for (int g = 0; g < G; ++g) Flat::store(to + p * run.to_step + g * 16, sums[p][g]);
+      for (int g = 0; g < G; ++g) L::store(to + p * run.to_step + g * L::WIDTH, sums[p][g]);
   }
 }
 
-INLINE void multiply_run(const Run& run) {
-  constexpr int POSITIONS = REGISTERS == 32 ? 8 : 4;
-  const int64_t whole = run.count / POSITIONS * POSITIONS;
+template <class L>
+INLINE void multiply_vectors(const Run& run) {
+  // As many sums as hide the time that each takes, and no more than there are registers.
+  constexpr int POSITIONS = REGISTERS == 32 ? 8 : 96 / L::WIDTH;
   const auto all_positions = [&](auto many, auto one, int64_t channel) INLINE_LAMBDA {
-    many(run, channel, 0);
-    if (whole < run.count) one(run, channel, whole);
+    if (run.count >= POSITIONS) many(run, channel);
+    else one(run, channel);
   };
+  constexpr int W = L::WIDTH;
   int64_t c = 0;
   if constexpr (REGISTERS == 32)
-    for (; c + 32 <= run.outputs; c += 32) all_positions(multiply_positions<POSITIONS, 2>, multiply_positions<1, 2>, c);
-  for (; c < run.outputs; c += 16) all_positions(multiply_positions<POSITIONS, 1>, multiply_positions<1, 1>, c);
+    for (; c + 2 * W <= run.outputs; c += 2 * W) all_positions(multiply_positions<L, POSITIONS, 2>, multiply_positions<L, 1, 2>, c);
+  for (; c < run.outputs; c += W) all_positions(multiply_positions<L, POSITIONS, 1>, multiply_positions<L, 1, 1>, c);
+}
+
+INLINE void multiply_run(const Run& run) {
+  by_lanes(run.outputs, [&](auto lanes) INLINE_LAMBDA { multiply_vectors<decltype(lanes)>(run); });
 }
 
 // `channels` of each position of an area: where it begins, floats from position to position and from row to row.
@@ -71,40 +87,45 @@ struct Area {
 
 // Adds Σ a·b over `rows` rows of `width` positions, of all channels of `a` and `G` vectors of b's from `channel`, to
 // `totals [channels of a][channels of b]`. Each sum is one chain.
-template <int G>
+template <class L, int G>
 ALONE void add_products(const Area& a, const Area& b, int64_t rows, int64_t width, int64_t channel, double* totals) {
-  // A divisor of 16, as many as there are registers for.
-  constexpr int CHANNELS = REGISTERS == 32 ? 8 : 4;
-  float lanes[16];
+  // A divisor of 8, as many as there are registers for.
+  constexpr int CHANNELS = REGISTERS == 32 || L::WIDTH == 8 ? 8 : 4;
+  using V = typename L::V;
+  float lanes[L::WIDTH];
   totals += channel;
   for (int64_t first = 0; first < a.channels; first += CHANNELS) {
-    Flat::V sums[CHANNELS][G];
+    V sums[CHANNELS][G];
     for (auto& channels : sums)
-      for (auto& sum : channels) sum = Flat::zero();
+      for (auto& sum : channels) sum = L::zero();
     for (int64_t y = 0; y < rows; ++y) {
       const float *of_a = a.data + y * a.row + first, *of_b = b.data + y * b.row + channel;
       for (int64_t x = 0; x < width; ++x, of_a += a.step, of_b += b.step) {
-        Flat::V v[G];
-        for (int g = 0; g < G; ++g) v[g] = Flat::load(of_b + g * 16);
+        V v[G];
+        for (int g = 0; g < G; ++g) v[g] = L::load(of_b + g * L::WIDTH);
         for (int c = 0; c < CHANNELS; ++c) {
-          const auto factor = Flat::all(of_a[c]);
-          for (int g = 0; g < G; ++g) sums[c][g] = Flat::fma(factor, v[g], sums[c][g]);
+          const auto factor = L::all(of_a[c]);
+          for (int g = 0; g < G; ++g) sums[c][g] = L::fma(factor, v[g], sums[c][g]);
         }
       }
     }
     for (int c = 0; c < CHANNELS; ++c, totals += b.channels)
       for (int g = 0; g < G; ++g) {
-        Flat::store(lanes, sums[c][g]);
-        for (int lane = 0; lane < 16; ++lane) totals[g * 16 + lane] += lanes[lane];
+        L::store(lanes, sums[c][g]);
+        for (int lane = 0; lane < L::WIDTH; ++lane) totals[g * L::WIDTH + lane] += lanes[lane];
       }
   }
 }
 
 INLINE void add_all_products(const Area& a, const Area& b, int64_t rows, int64_t width, double* totals) {
-  int64_t c = 0;
-  if constexpr (REGISTERS == 32)
-    for (; c + 32 <= b.channels; c += 32) add_products<2>(a, b, rows, width, c, totals);
-  for (; c < b.channels; c += 16) add_products<1>(a, b, rows, width, c, totals);
+  by_lanes(b.channels, [&](auto lanes) INLINE_LAMBDA {
+    using L = decltype(lanes);
+    constexpr int W = L::WIDTH;
+    int64_t c = 0;
+    if constexpr (REGISTERS == 32)
+      for (; c + 2 * W <= b.channels; c += 2 * W) add_products<L, 2>(a, b, rows, width, c, totals);
+    for (; c < b.channels; c += W) add_products<L, 1>(a, b, rows, width, c, totals);
+  });
 }
 
 }  // namespace

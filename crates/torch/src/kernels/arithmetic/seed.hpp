@@ -3,8 +3,7 @@
 
 #pragma once
 
-#include "convolution.hpp"
-#include "depthwise.hpp"
+#include "algorithms.hpp"
 #include "math.hpp"
 
 namespace {
@@ -140,43 +139,20 @@ struct Norm {
 
 // ---- convolution, SiLU, group norm, SiLU
 
-// Weights of a layer as its convolution reads them, and for the way back. Dense: as in convolution.hpp; depthwise: both
-// `[k·k, period]`.
-void layer_pack(const ConvShape& s, const float* weights, bool backwards, float* packed) {
-  if (s.depthwise) pack_depthwise(s, weights, backwards, packed);
-  else if (backwards) pack_backwards(s, weights, packed);
-  else pack(s, weights, packed);
-}
-
-int64_t layer_packed_floats(const ConvShape& s, bool backwards) {
-  const int64_t taps = s.kernel * s.kernel;
-  if (s.depthwise) return taps * period_of(s.outputs);
-  return backwards ? taps * s.outputs * packed_channels(s.inputs) : s.elements() * packed_channels(s.outputs);
-}
-
-// Images that are interleaved as they are filled into their borders: what lanes of `channels` channels take.
-INLINE int64_t filled_together(const ConvShape& s, int64_t channels) { return s.depthwise ? 1 : images_in_lanes(channels); }
-
-// Those of gradients, which the convolution back to the inputs reads and the sums for the weights: as both want them.
-INLINE int64_t grads_together(const ConvShape& s) {
-  const int64_t together = filled_together(s, s.outputs);
-  return together == filled_together(s, s.inputs) ? together : 1;
-}
-
 int64_t layer_scratch_forward(const Layer& layer) {
   const ConvShape& s = layer.conv;
-  const int64_t images = images_at_a_time(s);
-  return pad_scratch(s, s.inputs, images, filled_together(s, s.outputs)) + convolution_room(s, images) +
+  const int64_t images = images_of_chunk(s);
+  return pad_scratch(s, s.inputs, images, filled_together(s, s.outputs)) + chunk_room(s) +
          Norm::scratch(s.outputs) + (images + 1) * s.positions() * s.outputs +
          2 * layer.groups + 256;
 }
 
 int64_t layer_scratch_backward(const Layer& layer) {
   const ConvShape& s = layer.conv;
-  const int64_t images = images_at_a_time(s), of_image = s.positions() * s.outputs;
+  const int64_t images = images_of_chunk(s), of_image = s.positions() * s.outputs;
   return pad_scratch(s, s.inputs, images, 1) + pad_scratch(s, s.outputs, images, grads_together(s)) +
-         convolution_room(s, images) + Norm::scratch(s.outputs) +
-         4 * s.outputs + 2 * s.elements() * packed_channels(s.outputs) + (2 * images + 4) * (of_image + 16) + SLACK + 512;
+         chunk_room(s) + Norm::scratch(s.outputs) +
+         4 * s.outputs + 2 * weight_totals(s) + (2 * images + 4) * (of_image + 16) + SLACK + 512;
 }
 
 // Writes the layer's result y to `out`, or onto + alpha·y where there is an `onto`; neither, where `out` is null. Kept for
@@ -186,10 +162,10 @@ void layer_forward(const Layer& layer, const float* x, const float* packed, cons
                    const float* onto, float alpha, float* z, float* out, float* means, float* inverses, float* memory) {
   const ConvShape& s = layer.conv;
   Scratch scratch = {memory};
-  const int64_t images = images_at_a_time(s), channels = s.outputs, of_image = s.positions() * channels;
-  const Padded padded = pad(s, s.inputs, images, filled_together(s, channels), scratch);
+  const int64_t images = images_of_chunk(s), channels = s.outputs, of_image = s.positions() * channels;
+  const Padded in = bordered_inputs(s, images, scratch);
   Norm norm(s.positions(), channels, layer.groups, gamma, beta, layer.epsilon, scratch);
-  float* room = scratch.take(convolution_room(s, images));
+  float* room = scratch.take(chunk_room(s));
   float* passing = scratch.take(images * of_image);
   float* values = scratch.take(of_image);
   float* passing_mean = scratch.take(layer.groups);
@@ -199,10 +175,7 @@ void layer_forward(const Layer& layer, const float* x, const float* packed, cons
     const int64_t count = least(images, s.batch - first);
     const float* from = x + first * s.positions() * s.inputs;
     float* to = is_convolved_into_out ? out + first * of_image : z == nullptr ? passing : z + first * of_image;
-    const Padded in = s.kernel == 1 ? over_dense(padded, from) : padded;
-    if (s.kernel != 1) fill(in, from, count);
-    if (s.depthwise) convolve_depthwise(in, count, s.kernel, packed, to);
-    else convolve(in, count, s.kernel, packed, nullptr, to, channels, room);
+    convolve_chunk(s, from, in, count, packed, nullptr, to, room);
     if (is_convolved_into_out) continue;
     for (int64_t n = 0; n < count; ++n) {
       const int64_t image = (first + n) * of_image;
@@ -250,22 +223,21 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
                     float* memory) {
   const ConvShape& s = layer.conv;
   Scratch scratch = {memory};
-  const int64_t images = images_at_a_time(s), channels = s.outputs, of_image = s.positions() * channels;
+  const int64_t images = images_of_chunk(s), channels = s.outputs, of_image = s.positions() * channels;
   const Padded in = s.depthwise ? pad(s, s.inputs, images, 1, scratch) : unfilled(s, s.inputs);
-  const Padded bordered = pad(s, channels, images, grads_together(s), scratch);
+  const Padded of_grads = bordered(s, channels, images, grads_together(s), scratch);
   Norm norm(s.positions(), channels, layer.groups, gamma, beta, layer.epsilon, scratch);
   double* gammas = scratch.take_doubles(channels);
   double* betas = scratch.take_doubles(channels);
-  const int64_t of_weights = s.depthwise ? s.elements() * channels : s.elements() * packed_channels(channels);
-  double* totals = scratch.take_doubles(of_weights);
-  zero(gammas, channels), zero(betas, channels), zero(totals, of_weights);
+  double* totals = scratch.take_doubles(weight_totals(s));
+  zero(gammas, channels), zero(betas, channels), zero(totals, weight_totals(s));
   // Of one sample: silu(z) and its slope, and the gradient behind the norm. Of a chunk: dz.
   float* values = scratch.take(of_image);
   float* slopes = scratch.take(of_image);
   float* behind = scratch.take(of_image);
   float* dz = scratch.take(images * of_image + SLACK);
   float* through = scratch.take(is_added ? images * of_image : 0);
-  float* room = scratch.take(convolution_room(s, images));
+  float* room = scratch.take(chunk_room(s));
   for (int64_t first = 0; first < s.batch; first += images) {
     const int64_t count = least(images, s.batch - first);
     for (int64_t n = 0; n < count; ++n) {
@@ -312,29 +284,16 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
       const auto again = [&](int64_t at, int k) INLINE_LAMBDA { return Flat::load_at_most(a + at, k); };
       norm.backward(a, behind, alpha, mean, inverse, gammas, betas, again, finish);
     }
-    const Padded out = s.kernel == 1 ? over_dense(bordered, dz) : bordered;
-    if (s.kernel != 1) fill(out, dz, count);
-    if (x_grad != nullptr) {
-      float* of_x = x_grad + first * s.positions() * s.inputs;
-      float* to = is_added ? through : of_x;
-      if (s.depthwise) convolve_depthwise(out, count, s.kernel, backwards, to);
-      else convolve(out, count, s.kernel, backwards, nullptr, to, s.inputs, room);
-      if (is_added)
-        over_flat(count * of_image, 16, [&](int64_t at, int64_t, int k) INLINE_LAMBDA {
-          const auto passed_by = Flat::load_at_most(grad + first * of_image + at, k);
-          Flat::store_at_most(of_x + at, Flat::add(passed_by, Flat::load_at_most(through + at, k)), k);
-        });
-    }
-    const float* from = x + first * s.positions() * s.inputs;
-    if (s.depthwise) {
-      fill(in, from, count);
-      add_depthwise_grads(in, out, count, s.kernel, totals);
-    } else {
-      add_weight_grads(from, in, out, count, s.kernel, totals, room);
-    }
+    float* of_x = x_grad == nullptr ? nullptr : x_grad + first * s.positions() * s.inputs;
+    convolve_chunk_back(s, x + first * s.positions() * s.inputs, in, with_border(s, of_grads, dz, count), count, backwards,
+                        x_grad != nullptr && is_added ? through : of_x, totals, room);
+    if (x_grad != nullptr && is_added)
+      over_flat(count * of_image, 16, [&](int64_t at, int64_t, int k) INLINE_LAMBDA {
+        const auto passed_by = Flat::load_at_most(grad + first * of_image + at, k);
+        Flat::store_at_most(of_x + at, Flat::add(passed_by, Flat::load_at_most(through + at, k)), k);
+      });
   }
-  if (s.depthwise) unpack_depthwise_grads(s, totals, weight_grad);
-  else unpack_grads(s, totals, weight_grad);
+  unpack_totals(s, totals, weight_grad);
   if (!layer.norm) return;
   for (int64_t c = 0; c < channels; ++c) {
     gamma_grad[c] = static_cast<float>(gammas[c]);

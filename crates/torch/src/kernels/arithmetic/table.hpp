@@ -14,9 +14,11 @@ namespace simic {
 struct Kernels {
   const char* level;
 
+  // ---- weights of convolutions
+  int64_t (*conv_packed_floats)(const ConvShape&, bool backwards);
+  void (*conv_pack)(const ConvShape&, const float* weights, bool backwards, float* packed);
+
   // ---- blocks of hosts
-  int64_t (*block_packed_floats)(const ConvShape&, bool backwards);
-  void (*block_pack)(const ConvShape&, const float* weights, bool backwards, float* packed);
   int64_t (*block_scratch_forward)(const ConvShape&);
   int64_t (*block_scratch_backward)(const ConvShape&);
   void (*block_forward)(const ConvShape&, const float* x, const float* packed, float* z, double* mean, double* variance,
@@ -29,9 +31,8 @@ struct Kernels {
                          float* beta_grad, float* residual_grad, float* memory);
   void (*block_folded)(const ConvShape&, const float* x, const float* packed, const float* bias, bool pooled,
                        const float* residual, float* out, float* memory);
-  int64_t (*block_folded_floats)(const ConvShape&);
   void (*block_fold)(const ConvShape&, const float* weights, const float* gamma, const float* beta, const float* mean,
-                     const float* variance, double epsilon, float* packed, float* bias);
+                     const float* variance, double epsilon, float* folded, float* bias);
   void (*pool)(const ConvShape&, const float* x, const float* grad, float* out);
 
   // ---- heads of hosts
@@ -42,8 +43,6 @@ struct Kernels {
                         float* weight_grad, float* bias_grad, float* memory);
 
   // ---- seeds
-  int64_t (*layer_packed_floats)(const ConvShape&, bool backwards);
-  void (*layer_pack)(const ConvShape&, const float* weights, bool backwards, float* packed);
   int64_t (*layer_scratch_forward)(const Layer&);
   int64_t (*layer_scratch_backward)(const Layer&);
   void (*layer_forward)(const Layer&, const float* x, const float* packed, const float* gamma, const float* beta,

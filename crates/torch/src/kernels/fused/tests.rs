@@ -102,14 +102,19 @@ struct Images {
     draw: u64,
 }
 
+/// One of eight is large enough for several chunks, or for tiles.
 fn images() -> impl Strategy<Value = Images> {
     let width = || prop::sample::select(WIDTHS.as_slice());
-    (1..6_i64, 1..9_i64, 1..9_i64, width(), width(), 0..2_i64, any::<u64>()).prop_map(
+    let small = (1..6_i64, 1..9_i64, 1..9_i64, width(), width(), 0..2_i64, any::<u64>()).prop_map(
         |(batch, height, width, inputs, outputs, half, draw)| Images {
             width,
             ..Images::square([batch, height, inputs, outputs, 2 * half + 1], draw)
         },
-    )
+    );
+    let wide = || prop::sample::select(vec![8, 16, 32]);
+    let large = (wide(), wide(), wide(), any::<u64>())
+        .prop_map(|(side, inputs, outputs, draw)| Images::square([3, side, inputs, outputs, 3], draw));
+    prop_oneof![7 => small, 1 => large]
 }
 
 impl Images {
