@@ -149,7 +149,7 @@ fn stops_unsaved() -> Result<(), libtest_mimic::Failed> {
     let lines = support::lines(&run);
     let rounds = lines.iter().filter(|line| line["type"] == "round_finished").count();
     let advises = [&shown, &said].iter().any(|text| text.contains("engine resume"));
-    let is_told = said.contains("none of the run is on disk") && said.contains("it cannot be continued");
+    let is_told = said.contains("nothing of the run is on disk") && said.contains("it cannot be continued");
     match (status.code(), rounds, is_told, advises) {
         (Some(5), 2, true, false) => Ok(()),
         ended => Err(format!("{ended:?}: {said}{shown}").into()),

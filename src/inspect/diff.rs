@@ -175,7 +175,7 @@ pub struct Diff {
 #[derive(Debug, thiserror::Error)]
 pub enum DiffError {
     /// The folder holds no run.
-    #[error("{} is no run directory: it has no resolved.ron", .0.display())]
+    #[error("{} isn't a run directory: it has no resolved.ron", .0.display())]
     NoRun(PathBuf),
     /// A file that cannot be read.
     #[error(transparent)]

@@ -110,7 +110,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                 ("checkpoints/round-000004", Delete, "it was saved and should be there"),
                 ("checkpoints/last/run.ron", Truncate(40), "round-000004"),
                 ("checkpoints/last/policy/controller.ron", Delete, "/controller.ron"),
-                ("checkpoints/last/b3sums", Truncate(80), "of its files is not whole"),
+                ("checkpoints/last/b3sums", Truncate(80), "of its files is incomplete"),
                 ("checkpoints/last/run.ron", Pipe, "it isn't a regular file"),
                 ("checkpoints/last/stray", Write("x"), "b3sums does not list it"),
                 ("status.json", Truncate(40), "status.json: "),

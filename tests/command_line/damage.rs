@@ -25,7 +25,7 @@ fn a_damaged_checkpoint_is_passed_over_for_an_older_one_and_that_is_said() {
     let output = resume(&run, "--extend 1");
 
     assert_has(&named, &["round-000004/policy/controller.ron is damaged"]);
-    assert_has(&ends_with(0, &output), &["a checkpoint is passed over"]);
+    assert_has(&ends_with(0, &output), &["a checkpoint is skipped"]);
     assert_eq!(rounds_done(&run), 5);
     assert!(run.join("checkpoints/discarded-1/round-000004").exists());
 }

@@ -384,7 +384,7 @@ fn any_checkpoint_of_the_shelf_may_be_played() {
     assert_eq!(checkpoint["from"], "best");
     assert_eq!(checkpoint["rounds"], 2);
     let missing = refused(&eval(&run, &asked("3")));
-    let listed = "holds no checkpoint after 3 rounds; there are those after ";
+    let listed = "holds no checkpoint after 3 rounds; it holds those after ";
     assert_has(&missing, &[listed, "2, 5"]);
     let alone = refused(&eval(&run.join("checkpoints/round-000005/policy"), &asked("best")));
     assert_has(&alone, &["there is no checkpoint `best` beside it"]);

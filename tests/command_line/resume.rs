@@ -291,8 +291,8 @@ fn a_run_is_resumed_only_as_what_it_was() {
         "lifecycle.slots: the run began with",
         "attribution.include_committed: the run has false, now true; --allow attribution.include_committed lets it change",
         "training.amp: the run has \"off\", now \"bf16\"; --allow training.amp lets it change",
-        "run.rounds: 4 rounds played already, 2 asked for",
-        "learner.lr: allowed to change, but it does not; change it by --set",
+        "run.rounds: 4 rounds played already, but only 2 requested",
+        "learner.lr: allowed to change, but it does not; change it with --set",
     ];
     assert_has(&message, &problems);
     let twice = refused(&resume(&run, "--extend 1 --set run.rounds=9"));

@@ -145,7 +145,7 @@ fn every_command_says_the_same_of_a_run_that_is_not_there() {
 fn every_command_says_the_same_of_a_folder_that_is_no_run() {
     let root = folder();
     let at = root.path().display();
-    let told = format!("{at} is no run directory: it has no resolved.ron");
+    let told = format!("{at} isn't a run directory: it has no resolved.ron");
 
     for command in ["show", "resume", "export-tables -o tables", &format!("diff '{at}'")] {
         assert_has(&refused(&engine(&format!("{command} '{at}'"))), &[&told]);
@@ -195,6 +195,6 @@ fn a_run_that_has_not_ended_is_shown_as_it_stands() {
     let told = "the run has not ended: its process is gone, 4 of 4 rounds are played; continue with: ";
     assert!(stale.starts_with(told), "{stale}");
     std::fs::remove_dir_all(run.join("checkpoints")).expect("they are there");
-    let told = "has no checkpoint that it could be continued from; start it again with `simic-engine run ";
+    let told = "has no checkpoint to continue from; start it again with `simic-engine run ";
     assert_has(&show(), &[told]);
 }

@@ -214,7 +214,7 @@ impl Shelf {
 fn check_one(shelf: &Checkpoints, id: CheckpointId, part: &mut Part) -> Result<Progress, String> {
     let (_, progress) = shelf
         .open(id)
-        .map_err(|error| error.to_string().replace("; resume from another one by --from", ""))?;
+        .map_err(|error| error.to_string().replace("; resume from another one with --from", ""))?;
     for name in shelf.unlisted(id).map_err(|error| error.to_string())? {
         let file = format!("{}/{name}", Checkpoints::relative_path(id));
         part.problem(file, "b3sums does not list it");

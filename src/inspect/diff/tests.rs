@@ -93,7 +93,7 @@ fn what_cannot_be_read_is_an_error_that_names_the_line() {
     let error = diff(run.path(), run.path(), &[DiffKind::Events], Extent::First).unwrap_err();
     assert!(error.to_string().contains("events.jsonl:3: "), "{error}");
     let error = diff(run.path(), nothing.path(), &DiffKind::ALL, Extent::First).unwrap_err();
-    let told = "is no run directory: it has no resolved.ron";
+    let told = "isn't a run directory: it has no resolved.ron";
     assert!(error.to_string().ends_with(told), "{error}");
 }
 

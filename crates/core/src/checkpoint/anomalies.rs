@@ -94,12 +94,12 @@ impl Circumstances<'_, '_> {
         match free_name(&folder) {
             Some(place) => {
                 if let Err(error) = self.write(&folder, &place, event, trail) {
-                    tracing::warn!(%error, folder = %place.display(), "what led to an anomaly could not be written");
+                    tracing::warn!(%error, folder = %place.display(), "the folder of an anomaly could not be written");
                 }
             }
             None if std::mem::replace(&mut state.has_all_anomalies, true) => {}
             None => tracing::warn!(
-                "{} has {MOST} folders; what leads to further anomalies is not kept",
+                "{} has {MOST} folders; further anomalies are not kept",
                 folder.display()
             ),
         }

@@ -17,9 +17,9 @@ const FILE: &str = "b3sums";
 pub enum ChecksumError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{0} is damaged: it is not what was written")]
+    #[error("{0} is damaged: it changed after it was written")]
     Damaged(PathBuf),
-    #[error("{0} is damaged: the list of its files is not whole")]
+    #[error("{0} is damaged: the list of its files is incomplete")]
     Incomplete(PathBuf),
 }
 

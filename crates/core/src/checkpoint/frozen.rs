@@ -39,7 +39,7 @@ pub enum FrozenPolicyError {
     NotARun(PathBuf),
     #[error("the run {0} has no checkpoint yet; a policy can be played after its first one")]
     NoCheckpoint(PathBuf),
-    #[error("{place} is a policy without its run: there is no checkpoint `{asked}` beside it, only itself")]
+    #[error("{place} is a policy without its run, so there is no checkpoint `{asked}` to choose")]
     OnItsOwn { place: PathBuf, asked: CheckpointName },
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),

@@ -31,22 +31,20 @@ const DATA: &str = "data.hash";
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ResumeError {
-    #[error("{0} is no run directory: it has no resolved.ron")]
+    #[error("{0} isn't a run directory: it has no resolved.ron")]
     NoRun(PathBuf),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error(
-        "{0} has no checkpoint that it could be continued from; start it again with `simic-engine run {0}/resolved.ron`"
-    )]
+    #[error("{0} has no checkpoint to continue from; start it again with `simic-engine run {0}/resolved.ron`")]
     NoCheckpoint(PathBuf),
     #[error(
-        "{record}: without its events a run cannot be continued; `simic-engine check {run}` says what it is still good for, \
+        "{record}: a run cannot be continued without its events; `simic-engine check {run}` says what is left of it, \
          `simic-engine run {run}/resolved.ron` starts it again"
     )]
     NoEvents { run: PathBuf, record: FileError },
     #[error(
         "the run has learnt from other data: the hash of its data set was {saved}, now it is {now}; restore that data \
-         set, or continue with this one by --allow {DATA}"
+         set, or continue with this one: --allow {DATA}"
     )]
     OtherData { saved: String, now: String },
     #[error(
@@ -239,7 +237,7 @@ impl PastRun {
         found.compare("policy.controller", &progress.controller, &scenario.policy.controller);
         if scenario.run.rounds < progress.next_round {
             let (rounds, done) = (scenario.run.rounds, counted(progress.next_round, "round"));
-            let why = format!("{done} played already, {rounds} asked for");
+            let why = format!("{done} played already, but only {rounds} requested");
             found.add(ROUNDS, why);
         }
         let mut changed = Vec::new();
@@ -254,7 +252,7 @@ impl PastRun {
         for path in allowed {
             // The hash of the data is known once they are loaded.
             if !covers(path, DATA) && !differing.iter().any(|(differing, ..)| covers(path, differing)) {
-                found.add(path, "allowed to change, but it does not; change it by --set".into());
+                found.add(path, "allowed to change, but it does not; change it with --set".into());
             }
         }
         if found.lines.is_empty() {

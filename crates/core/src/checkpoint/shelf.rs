@@ -136,12 +136,12 @@ pub enum CheckpointError {
     #[error("{0} holds no checkpoint")]
     None(PathBuf),
     #[error(
-        "{shelf} holds no best checkpoint: none was written after a round, or the run injects faults; there are those after \
-         {} rounds",
+        "{shelf} holds no best checkpoint: none was written after a round, or the run injects faults; it holds those \
+         after {} rounds",
         list(.there)
     )]
     NoBest { shelf: PathBuf, there: Vec<u32> },
-    #[error("{shelf} holds no checkpoint after {}; there are those after {}", counted(.asked, "round"), list(.there))]
+    #[error("{shelf} holds no checkpoint after {}; it holds those after {}", counted(.asked, "round"), list(.there))]
     NoSuchRound {
         shelf: PathBuf,
         asked: u32,
@@ -156,7 +156,7 @@ pub enum CheckpointError {
         Progress::FORMAT
     )]
     Format { path: PathBuf, found: u32 },
-    #[error("checkpoint {0}; resume from another one by --from")]
+    #[error("checkpoint {0}; resume from another one with --from")]
     Checksum(ChecksumError),
 }
 
@@ -224,7 +224,7 @@ impl Checkpoints {
         if written.is_err()
             && let Err(error) = remove(&fresh)
         {
-            tracing::warn!(%error, folder = %fresh.display(), "what is left of a failed checkpoint could not be removed");
+            tracing::warn!(%error, folder = %fresh.display(), "the rest of a failed checkpoint could not be removed");
         }
         written
     }
@@ -242,7 +242,7 @@ impl Checkpoints {
             let _ = storage::rename(&old, &place);
         })?;
         if let Err(error) = remove(&old) {
-            tracing::warn!(%error, checkpoint = name, "the checkpoint that had its name before could not be removed");
+            tracing::warn!(%error, checkpoint = name, "the earlier checkpoint of this name could not be removed");
         }
         Ok(())
     }
@@ -338,7 +338,7 @@ impl Checkpoints {
                 storage::remove_file(&path)
             };
             if let Err(error) = removed {
-                tracing::warn!(%error, path = %path.display(), "what an earlier process left could not be removed");
+                tracing::warn!(%error, path = %path.display(), "a leftover of an earlier process could not be removed");
             }
         }
     }
@@ -391,7 +391,7 @@ impl Checkpoints {
             match self.open(id) {
                 Ok(found) => return Ok(found),
                 Err(error) => {
-                    tracing::warn!(%error, "a checkpoint is passed over");
+                    tracing::warn!(%error, "a checkpoint is skipped");
                     first.get_or_insert(error);
                 }
             }

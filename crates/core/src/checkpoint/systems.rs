@@ -93,7 +93,7 @@ pub(crate) fn write_checkpoint(mut writer: CheckpointWriter) -> Result<(), Failu
     if let Some(why) = state.failure.clone().filter(|_| state.failures >= MOST_FAILURES)
         && shelf.list().is_ok_and(|there| there.is_empty())
     {
-        let why = format!("{why}; none of the run is on disk, so nothing that it learns would last");
+        let why = format!("{why}; nothing of the run is on disk, so all that it learns would be lost");
         return Err(RecordFails(RecordGap {
             part: "checkpoint".into(),
             lost_events: 0,

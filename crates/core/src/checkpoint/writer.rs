@@ -137,7 +137,7 @@ impl RunView<'_> {
         let fence = self.recording.as_ref().and_then(|recording| recording.ends_at.as_ref());
         match fence.filter(|fence| fence.exists()) {
             Some(fence) => Err(Failure::message(format!(
-                "{} is there: another process plays this run",
+                "{} exists: another process is playing this run",
                 fence.display()
             ))),
             None => Ok(()),
@@ -264,7 +264,7 @@ impl CheckpointWriter<'_> {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, "no checkpoint {id}; the older ones are unchanged");
+                tracing::warn!(%error, "checkpoint {id} could not be written; the older ones are unchanged");
                 self.trained.state.failure = Some(error.to_string());
                 self.trained.state.failures += 1;
                 false

@@ -89,7 +89,7 @@ pub enum NetworkError {
     #[error("{path} isn't a network that this version reads: {}", .why.chars().take(200).collect::<String>())]
     NotOne { path: PathBuf, why: String },
     /// The file differs from the one that was written.
-    #[error("{0} is damaged: it is not what was written")]
+    #[error("{0} is damaged: it changed after it was written")]
     Damaged(PathBuf),
     /// A file cannot be read or written.
     #[error(transparent)]

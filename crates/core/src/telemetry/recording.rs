@@ -16,7 +16,7 @@ pub enum RecordingError {
     #[error("there is no run {0}; give the folder of a recorded run")]
     NoRun(PathBuf),
     /// There is no record in it.
-    #[error("{0} holds no events of a run: it is no run directory, or the run ended before it began to train")]
+    #[error("{0} holds no events of a run: it isn't a run directory, or the run ended before it began to train")]
     NoEvents(PathBuf),
     /// The record is damaged.
     #[error(transparent)]

@@ -53,7 +53,7 @@ fn an_older_policy_is_found_by_its_rounds_or_as_the_best() {
     assert_eq!(rounds(CheckpointName::Best), (8, 10));
     assert_eq!(rounds(CheckpointName::Round(9)), (9, 10));
     let missing = why(&root, CheckpointName::Round(7));
-    assert!(missing.ends_with("there are those after 8, 9, 10"), "{missing}");
+    assert!(missing.ends_with("it holds those after 8, 9, 10"), "{missing}");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_run_without_a_best_checkpoint_names_those_that_it_has() {
     let why = why(&run(&[3], None, false), CheckpointName::Best);
 
     assert!(why.contains("no best checkpoint"), "{why}");
-    assert!(why.ends_with("there are those after 3 rounds"), "{why}");
+    assert!(why.ends_with("it holds those after 3 rounds"), "{why}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_policy_may_stand_on_its_own() {
     assert_eq!(found.saved.unwrap().path(), root.path());
     assert_eq!(found.origin, None);
     let best = why(&root, CheckpointName::Best);
-    let told = "is a policy without its run: there is no checkpoint `best`";
+    let told = "is a policy without its run, so there is no checkpoint `best`";
     assert!(best.contains(told), "{best}");
 }
 

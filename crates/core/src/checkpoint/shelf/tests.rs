@@ -115,7 +115,7 @@ fn a_checkpoint_is_found_by_its_name() {
     put(&shelf, &progress(3, Some(2)));
 
     assert_eq!(["last", "best", "0"].map(round_of), [3, 2, 0]);
-    let missing = "holds no checkpoint after 1 round; there are those after 0, 2, 3";
+    let missing = "holds no checkpoint after 1 round; it holds those after 0, 2, 3";
     assert!(why("1").ends_with(missing), "{}", why("1"));
     assert!("newest".parse::<CheckpointName>().is_err());
 }
