@@ -98,9 +98,9 @@ fn a_run_that_cannot_be_replayed_is_refused_with_every_reason() {
     });
 
     let longer = [
-        "it had 2 envs, 4 are to be played",
-        "its episodes had 22 steps, 30 are to be played",
-        "it completed 2 rounds, 3 are to be played",
+        "it had 2 envs, this run plays 4",
+        "its episodes had 22 steps, those of this run have 30",
+        "it completed 2 rounds, this run plays 3",
     ];
     assert_refused(folder, &format!("--rounds 3 --envs 4 --steps 30 {replay_it}"), &longer);
     let narrower = format!(r#"{replay_it} --set lifecycle.slots=["r0c1"]"#);

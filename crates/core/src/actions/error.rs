@@ -39,7 +39,7 @@ pub enum PolicyError {
         dump: String,
     },
     /// Masks or an observation were requested with the reports of another host. Pass one report for each slot of the env.
-    #[error("{at}: {reports} slots are reported, the host has {slots}")]
+    #[error("{at}: {reports} slots are reported, but the host has {slots}")]
     WrongSlotCount {
         at: DecisionPoint,
         reports: usize,
@@ -76,7 +76,7 @@ pub enum PolicyError {
     NonFiniteStatistics,
     /// A plugin has left out or moved the work that makes observations, or the controller doesn't declare that it
     /// [needs one](crate::controller::Controller::needs_observation).
-    #[error("{at}: the controller needs an observation, and none was made")]
+    #[error("{at}: the controller needs an observation, but none was made")]
     NoObservation { at: DecisionPoint },
     /// The weights have diverged. `None` is the value head. Resume from an earlier checkpoint with a smaller `learner.lr`.
     #[error("{at}: the policy's {} is not finite", .head.map_or("value".to_string(), |head| format!("logit of {head}")))]

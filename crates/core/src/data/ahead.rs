@@ -123,7 +123,7 @@ impl Ring {
     pub fn fetch(&mut self, batch: usize, plan: &mut FeedPlan, to: &Tensor) -> Result<(), DataError> {
         self.turn_to(batch, plan)?;
         let Some((_, filled)) = self.asked.pop_front() else {
-            return Err(DataError::reader_lost(self.env, "no batch was asked for"));
+            return Err(DataError::reader_lost(self.env, "no batch was requested"));
         };
         self.take(&filled, to)?;
         self.turn_to(batch + 1, plan)
@@ -153,7 +153,7 @@ impl Ring {
                 outcome.unwrap_or_else(|cause| Err(DataError::reader_lost(env, cause)))
             };
             let outcome = gathered().or_else(|error| {
-                tracing::warn!("a batch is read once more: {error}");
+                tracing::warn!("a batch is read again: {error}");
                 thread::sleep(PAUSE);
                 gathered()
             });
@@ -178,7 +178,7 @@ impl Ring {
         let (env, patience) = (self.env, self.readers.patience);
         filled.recv_timeout(patience).map_err(|error| match error {
             RecvTimeoutError::Timeout => {
-                let fault = format!("a batch was not read within {} s", patience.as_secs_f64());
+                let fault = format!("no batch was read within {} s", patience.as_secs_f64());
                 DataError::feed(env, fault, "check the storage of the data")
             }
             RecvTimeoutError::Disconnected => DataError::reader_lost(env, "it ended"),

@@ -85,8 +85,8 @@ pub fn load(task: &TaskSpec, scenario_dir: Option<&Path>, sets: &DataRegistry) -
     if let Some(classes) = found.classes.filter(|&classes| classes as i64 != task.classes) {
         let (name, asked) = (found.format, task.classes);
         return Err(DataError::new(
-            format!("data '{name}' has {classes} classes, task.classes is {asked}"),
-            format!("write `classes: {classes}` beside `data` in the task, or give `--set task.classes={classes}`"),
+            format!("data '{name}' has {classes} classes, but task.classes is {asked}"),
+            format!("write `classes: {classes}` next to `data` in the task, or give `--set task.classes={classes}`"),
         ));
     }
     found
@@ -135,7 +135,7 @@ fn unused_share(found: &Found, split: SplitSpec) -> Option<String> {
     let brought = found.test.is_some() && split.test_permille > 0;
     brought.then(|| {
         format!(
-            "{}: the files bring a test part; the {} permille of task.split for test stay in the training part",
+            "{}: the files contain a test part; the {} permille of task.split for test stay in the training part",
             found.format, split.test_permille
         )
     })
@@ -214,7 +214,7 @@ pub(super) fn check_classes(name: &str, part: &str, counts: &[usize], class_name
         0 => Ok(()),
         all if all == counts.len() => Err(DataError::empty_part(name, part)),
         _ => {
-            let (classes, more) = (listed(empty), "give more samples of it, or another split");
+            let (classes, more) = (listed(empty), "give more samples of it, or change task.split");
             let remedy = match class_names {
                 [] => format!("number the labels from 0 without a gap, {more}"),
                 _ => more.into(),

@@ -42,8 +42,8 @@ pub fn resolve(
                 if found != channels {
                     let (found, channels) = (counted(found, "value"), counted(channels, "channel"));
                     let data = format!("the data '{name}' has {channels}");
-                    let fault = format!("task.normalise: {what} has {found}, {data}");
-                    return Err(DataError::new(fault, "give one value a channel"));
+                    let fault = format!("task.normalise: {what} has {found}, but {data}");
+                    return Err(DataError::new(fault, "give one value per channel"));
                 }
             }
             Moments {

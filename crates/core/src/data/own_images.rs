@@ -31,9 +31,9 @@ pub fn own_images(survey: &Survey, mut data: DataSource, family: &str) -> Result
     } else if height != width {
         let name = &survey.format;
         return Err(DataError::new(
-            format!("data '{name}': images are {height}x{width} pixels, and hosts read squares"),
-            "cut or pad them (of arrays: is their layout another?), or bring a folder of image files, which are cropped when they \
-             are read",
+            format!("data '{name}': images are {height}x{width} pixels, but hosts read squares"),
+            "crop or pad them (for arrays, check the layout), or give a folder of image files, which are cropped when \
+             they are read",
         ));
     }
     let signed = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);

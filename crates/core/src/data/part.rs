@@ -170,7 +170,7 @@ impl Repeats {
             true => (own, "are copies of others in it; a split may put them into other parts"),
             false => (earlier, "are in an earlier part as well"),
         };
-        let notes = [repeated, (relabelled, "were seen before with another label")].into_iter();
+        let notes = [repeated, (relabelled, "appeared earlier with another label")].into_iter();
         let notes = notes.filter(|(count, _)| *count > 0);
         notes
             .map(|(count, how)| format!("{name}: {count} of the {images} images of the {part} part {how}"))

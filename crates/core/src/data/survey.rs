@@ -137,7 +137,7 @@ pub fn survey(path: &Path, labels: Option<&Path>, known: Known) -> Result<Survey
             Some(labels) => Ok([path.into(), labels.into()]),
             None => Err(DataError::new(
                 format!("{} holds images without labels", path.display()),
-                "name the file of the labels after it",
+                "give the file of the labels after it",
             )),
         }
     };
@@ -175,8 +175,8 @@ fn check_flags(path: &Path, labels: Option<&Path>, known: Known, format: Format)
         return Ok(());
     };
     Err(DataError::new(
-        format!("{}: {flag} says nothing of data in its format", path.display()),
-        "leave it out, or name another with --format",
+        format!("{}: {flag} doesn't apply to its format", path.display()),
+        "leave it out, or give another format with --format",
     ))
 }
 
@@ -270,11 +270,11 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         let mut folders = entries.map(|entry| entry.path()).filter(|inner| inner.is_dir());
         return match (published(path), folders.find(|inner| published(inner).is_some())) {
             (Some(format), _) => Ok(format),
-            (None, Some(inner)) => Err(unknown("the data are one folder deeper", format!("give {inner:?}"))),
+            (None, Some(inner)) => Err(unknown("the data are in a folder inside it", format!("give {inner:?}"))),
             (None, None) if image_folder::has_folders(path) => Ok(Format::ImageFolder),
             (None, None) => {
                 let remedy = "put the images of each class into a folder of their own, as in photos/cats/1.jpg and \
-                              photos/dogs/1.jpg; of texts and tokens give the file";
+                              photos/dogs/1.jpg; for text or tokens, give the file";
                 let why = "the folder has neither files of CIFAR or MNIST nor folders of classes";
                 Err(unknown(why, remedy.into()))
             }
@@ -295,7 +295,7 @@ fn guess(path: &Path) -> Result<Format, DataError> {
         Ok(Format::Npz)
     } else if head.get(TAR_MAGIC_AT..).is_some_and(|tail| tail.starts_with(TAR_MAGIC)) {
         let of_neither = || {
-            let remedy = "unpack any other, and name the folder";
+            let remedy = "unpack any other archive, and give the folder";
             unknown("the archive has no file of CIFAR-10 or CIFAR-100", remedy.into())
         };
         guess_archive(path)?.ok_or_else(of_neither)
@@ -308,7 +308,7 @@ fn guess(path: &Path) -> Result<Format, DataError> {
     } else {
         let why = "its first bytes are not those of an IDX, NPY, NPZ or tar file nor of llm.c's tokens, and its name does not end \
                    in .txt";
-        Err(unknown(why, "name it with --format".into()))
+        Err(unknown(why, "give the format with --format".into()))
     }
 }
 

@@ -68,7 +68,7 @@ impl TaskData {
         };
         let name = &set.name;
         set.notes.push(format!(
-            "{name}: class {class} is {here}, but was {there} to the given network, whose head starts as it was"
+            "{name}: class {class} is {here}, but was {there} in the given network, whose head starts unchanged"
         ));
         false
     }
@@ -181,7 +181,7 @@ pub fn refuse_packed(source: &DataSource, scenario_dir: Option<&Path>) -> Result
             let file = file.display();
             Err(DataError::new(
                 format!(
-                    "data.residency: stream is not possible, as {file} is packed: no part of it can be read without all before it"
+                    "data.residency: stream is not possible, as {file} is packed and can only be read from its start"
                 ),
                 "unpack it, or write data.residency: auto, device or host",
             ))

@@ -71,8 +71,8 @@ impl ExternalController {
     /// If no program holds the engine.
     pub fn new(commands: Option<&ExternalCommands>) -> Result<Self, PolicyError> {
         let commands = commands.cloned().ok_or_else(|| {
-            let why = "\"external\" decides what a program orders that holds the engine, and there is none; start it by \
-                       `simic-engine serve-envs`, or insert the resource ExternalCommands";
+            let why = "controller \"external\" takes its commands from a program that holds the engine, but none does; \
+                       start it with `simic-engine serve-envs`, or insert the resource ExternalCommands";
             PolicyError::config("policy.controller", why)
         })?;
         Ok(Self {

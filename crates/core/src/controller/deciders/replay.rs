@@ -40,7 +40,7 @@ impl ReplayController {
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let config = &context.scenario.policy.replay;
         let run = config.run.as_deref().ok_or_else(|| {
-            PolicyError::config(format!("{PATH}.run"), "names no run; give the folder of a recorded one")
+            PolicyError::config(format!("{PATH}.run"), "is empty; give the folder of a recorded run")
         })?;
         let folder = context.path(run);
         let mut recorded = Recorded::default();
@@ -131,16 +131,16 @@ impl Recorded {
         let envs = context.envs.iter().max().map_or(0, |last| last + 1);
         if envs > started.n_envs as usize {
             let had = counted(started.n_envs, "env");
-            problems.push(format!("it had {had}, {envs} are to be played"));
+            problems.push(format!("it had {had}, this run plays {envs}"));
         }
         if context.max_steps > started.max_steps {
             let (had, wanted) = (counted(started.max_steps, "step"), context.max_steps);
-            problems.push(format!("its episodes had {had}, {wanted} are to be played"));
+            problems.push(format!("its episodes had {had}, those of this run have {wanted}"));
         }
         let rounds = self.complete_rounds(started.n_envs);
         if context.rounds.end > rounds {
             let (rounds, wanted) = (counted(rounds, "round"), context.rounds.end);
-            problems.push(format!("it completed {rounds}, {wanted} are to be played"));
+            problems.push(format!("it completed {rounds}, this run plays {wanted}"));
         }
         problems
     }
@@ -172,7 +172,7 @@ impl Recorded {
             .find(|moment| !self.commands.contains_key(moment) && !self.rollbacks.contains(moment))
             .map(|(round, env, step)| {
                 let round = round + 1;
-                format!("no decision of env {env} in step {step} of round {round} is recorded")
+                format!("it has no decision of env {env} in step {step} of round {round}")
             })
     }
 }
@@ -201,7 +201,7 @@ fn command(decision: &telemetry::Decision, context: &BuildContext) -> Result<Lif
         let member = member.and_then(|member| u8::try_from(member).ok());
         indices[head as usize] = member.ok_or_else(|| {
             let what = head.name().replace('_', " ");
-            PolicyError::config(PATH, format!("a recorded {op} has no {what} that this version knows"))
+            PolicyError::config(PATH, format!("a recorded {op} has a {what} that this version doesn't know"))
         })?;
     }
     command_of(&indices)

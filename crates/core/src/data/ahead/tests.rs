@@ -215,7 +215,7 @@ fn storage_that_does_not_answer_is_given_up_on() {
     let given_up = fetched(&mut stalled, &mut plan, 1);
     MAY_END.store(true, Ordering::Relaxed);
 
-    assert_refused(given_up, "the batch feed of env 4: a batch was not read within 0.05 s");
+    assert_refused(given_up, "the batch feed of env 4: no batch was read within 0.05 s");
 }
 
 #[test]

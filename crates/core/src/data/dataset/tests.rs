@@ -143,7 +143,7 @@ fn files_of_a_test_part_stay_the_test_part_and_the_share_that_they_make_idle_is_
     // A fifth of every class, drawn as without test files; the tenth for test stays where it is.
     assert_eq!((data.train.len(), data.val.len(), data.test.len()), (1442, 355, 1797));
     assert_eq!(data.val.labels.iter().filter(|&&label| label == 0).count(), 35);
-    let idle = "the files bring a test part; the 100 permille of task.split for test stay in the training part";
+    let idle = "the files contain a test part; the 100 permille of task.split for test stay in the training part";
     let notes = [
         idle,
         "1797 of the 1797 images of the test part are in an earlier part as well",
@@ -163,7 +163,7 @@ fn a_class_that_a_given_network_knows_by_another_name_is_told() {
     assert!(data.notes().is_empty());
     assert!(!data.compare_classes(&["bee", "ant"].map(String::from)));
 
-    let told = "class 0 is ant, but was bee to the given network, whose head starts as it was";
+    let told = "class 0 is ant, but was bee in the given network, whose head starts unchanged";
     assert_eq!(data.notes(), [format!("synth_images: {told}")]);
 }
 
@@ -180,7 +180,7 @@ fn copies_in_several_parts_are_told_where_the_split_has_drawn_them_as_well() {
 
     let said = [
         "10 of the 10 images of the validation part are in an earlier part as well",
-        "9 of the 10 images of the test part were seen before with another label",
+        "9 of the 10 images of the test part appeared earlier with another label",
     ];
     for said in said {
         assert!(notes.contains(&format!("cifar10: {said}")), "{notes:?}");

@@ -84,7 +84,7 @@ pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError
     if !present.is_empty() && !present.iter().any(|member| member.ends_with(".npy")) {
         let named = listed_first(3, &present);
         let fault = format!("{place} isn't a data set of a known format: it is an archive of {named}");
-        return Err(DataError::new(fault, "unpack it, and name the folder"));
+        return Err(DataError::new(fault, "unpack it, and give the folder"));
     }
     let missing = |name: &str| {
         let all = match present.is_empty() {
@@ -115,7 +115,7 @@ pub fn read_archive(path: &Path, stated: &mut Stated) -> Result<Found, DataError
     }
     let mut set = found("npz", [train, val, test], stated)?;
     let named = listed(left_out);
-    let note = format!("npz: not read, as they are of no part or of a second pair: {named}");
+    let note = format!("npz: arrays of no part or of a second pair were not read: {named}");
     set.notes.extend((!named.is_empty()).then_some(note));
     Ok(set)
 }
@@ -183,17 +183,15 @@ fn common_scale<'a>(images: impl Iterator<Item = &'a Array>, stated: Option<f64>
     if is_usual && is_dark && !is_signed && largest > 2.0 {
         let told = |([least, largest], file): &([f32; 2], &str)| format!("{file} from {least} to {largest}");
         let ranges = listed(ranges.iter().map(told));
-        let fault = format!("the parts have floats of several scales ({ranges}), and one is read");
-        return Err(DataError::new(fault, "save all with the same"));
+        let fault = format!("the floats of the parts have different scales ({ranges})");
+        return Err(DataError::new(fault, "save all parts with the same scale"));
     }
     match stated {
         Some(scale) => Ok(scale),
         None if largest <= 1.0 => Ok(1.0),
         None if largest <= 2.0 && !is_signed => Err(DataError::new(
-            format!(
-                "data file {file}: the largest of its floats is {largest}, from which the value that means 1.0 cannot be seen"
-            ),
-            "give it to `init` or `data check`: --scale 1 if rounding alone has made values larger than 1, --scale 255 for bytes",
+            format!("data file {file}: its largest float is {largest}, which doesn't show the value that means 1.0"),
+            "give it to `init` or `data check`: --scale 1 if only rounding made values exceed 1, --scale 255 for bytes",
         )),
         None => Ok(BYTE_SCALE),
     }
@@ -213,7 +211,7 @@ fn likely_layout(array: &Array) -> Result<ArrayLayout, DataError> {
     match likely[..] {
         [(layout, ..)] => Ok(layout),
         _ => Err(array.wrong_shape(
-            "1 to 4 channels, first or last; if that cannot be seen, --layout nchw or nhwc of `init` or `data check`",
+            "1 to 4 channels, first or last; if both fit, give --layout nchw or nhwc to `init` or `data check`",
         )),
     }
 }
@@ -246,7 +244,7 @@ fn pool_of(
             "data file {of_images} has {count} images, {} has {found} labels",
             labels.file
         );
-        return Err(DataError::new(fault, "give the pair that belongs together"));
+        return Err(DataError::new(fault, "give images and labels that belong together"));
     }
     // Without any bytes the sizes may be anything, and their products need not fit.
     if count == 0 || shape.bytes() == 0 {

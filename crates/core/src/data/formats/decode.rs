@@ -100,7 +100,7 @@ fn check_webp(bytes: &[u8]) -> Result<(), &'static str> {
 /// Walks the segments of a JPEG (ITU T.81, annex B) to the marker that ends it. Anything may follow.
 fn check_jpeg(bytes: &[u8]) -> Result<(), &'static str> {
     const CUT_SHORT: &str = "it is cut short: the marker that ends a JPEG is missing; copy or save it again";
-    const DAMAGED: &str = "it is damaged: among its pixels is a marker that cannot be there; copy or save it again";
+    const DAMAGED: &str = "it is damaged: its pixels contain an invalid marker; copy or save it again";
     let (mut at, mut has_pixels) = (2, false);
     loop {
         // Compressed pixels lie between segments; a 0xff among them is followed by 0.

@@ -31,7 +31,7 @@ const UNREAD: &[&str] = &["tif", "tiff", "avif", "heic", "heif", "jxl"];
 /// Files and folders that systems create, in addition to hidden ones.
 const LEFT_BEHIND: &[&str] = &["__MACOSX", "@eaDir"];
 /// The reason why a folder in that of a class is not read.
-const INNER: &str = "folders in that of a class (give that one if they are classes or parts; move images up into it)";
+const INNER: &str = "folders inside that of a class (give that one if they are classes or parts; move images up into it)";
 
 /// More bytes of pixels than a byte of a file can encode: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
 /// one of those, and a pixel becomes 3 bytes. Other formats stay below that, except a WebP of one colour.
@@ -87,7 +87,7 @@ pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     let largest = |pool: &Pool| pool.part.pixels().ok()?.iter().copied().max();
     // The equivalent of 4095 of 65 535 on a scale to 255.
     if heads.are_deep && found.parts().all(|(_, pool)| largest(pool) <= Some(16)) {
-        let told = "image_folder: no value is above 16 of 255, as of 12 bits in files of 16: save 16 times the values";
+        let told = "image_folder: no value is above 16 of 255, as if files of 16 bits held 12: save 16 times the values";
         found.notes.push(told.into());
     }
     Ok(found)
@@ -123,7 +123,7 @@ fn refusal(path: &Path) -> Option<&'static str> {
         (true, _) => None,
         (_, true) => Some("images of a format that is not read (save them as PNG)"),
         _ if begins() => None,
-        _ => Some("no PNG, JPEG, WebP, BMP or GIF"),
+        _ => Some("not PNG, JPEG, WebP, BMP or GIF"),
     }
 }
 
@@ -154,7 +154,7 @@ impl Entries {
             if is_left_behind(&name) {
                 found
                     .others
-                    .extend(path.is_dir().then_some(("hidden, or left by a system", path)));
+                    .extend(path.is_dir().then_some(("hidden, or created by a system", path)));
                 continue;
             }
             match path.metadata() {
@@ -163,7 +163,7 @@ impl Entries {
                 Ok(_) => found.others.push(("neither files nor folders", path)),
                 Err(cause) if path.is_symlink() => {
                     let fault = format!("{} is a link that leads nowhere ({cause})", path.display());
-                    return Err(DataError::new(fault, "bring what it links to, or remove it"));
+                    return Err(DataError::new(fault, "restore its target, or remove it"));
                 }
                 Err(cause) => return Err(DataError::io(&path, cause)),
             }
@@ -190,7 +190,7 @@ impl Entries {
         match (found.next(), found.next()) {
             (Some(first), Some(second)) => {
                 let (first, second) = (first.display(), second.display());
-                let fault = format!("{first} and {second} are the same part by their names");
+                let fault = format!("{first} and {second} name the same part");
                 Err(DataError::new(fault, "join them, or rename one"))
             }
             (None, _) => Ok(None),
@@ -223,7 +223,7 @@ impl Listing {
         if classes.is_empty() {
             return Err(DataError::new(
                 format!("{} has no folders of classes", folder.display()),
-                "valid: CLASS/IMAGE.png, or train/CLASS/IMAGE.png beside val and test",
+                "valid: CLASS/IMAGE.png, or train/CLASS/IMAGE.png next to val and test",
             ));
         }
         let listing = Self::list(folder, classes, entries)?;
@@ -239,7 +239,7 @@ impl Listing {
         let mut entries = Entries::of(folder)?;
         for (name, folder) in std::mem::take(&mut entries.folders) {
             if !train.classes.contains(&name) {
-                let fault = format!("{} is a class that is missing in the training part", folder.display());
+                let fault = format!("{} is a class that the training part doesn't have", folder.display());
                 return Err(DataError::new(fault, "remove it, or add it there"));
             }
         }
@@ -288,9 +288,9 @@ impl Listing {
 
     /// Notes the entries next to the folders that are read.
     fn pass_over_rest(&mut self, entries: Entries) {
-        let beside = "beside the folders that are read";
+        let beside = "next to the folders that are read";
         let reason = |name: &OsStr| match is_one_of(name, VAL) || is_one_of(name, TEST) {
-            true => "called like a part, but without folders of classes",
+            true => "named like a part, but without folders of classes",
             false => beside,
         };
         let folders = entries.folders.into_iter();
@@ -406,7 +406,7 @@ fn passed_over<'a>(listings: impl Iterator<Item = &'a Listing>) -> Vec<String> {
     }
     let told = |(reason, paths): (&str, Vec<&PathBuf>)| {
         let (count, named) = (paths.len(), listed(paths.iter().map(|path| path.display())));
-        format!("image_folder: {count} entries were passed over, as they are {reason}: {named}")
+        format!("image_folder: {count} entries were skipped, as they are {reason}: {named}")
     };
     reasons.into_iter().map(told).collect()
 }

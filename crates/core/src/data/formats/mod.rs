@@ -85,14 +85,14 @@ impl Found {
         };
         let found = pool.shape;
         let fault = format!("data '{format}': the {part} part has {found}, the training part {expected}");
-        Err(DataError::new(fault, "all parts need the same"))
+        Err(DataError::new(fault, "give all parts the same shape"))
     }
 }
 
 /// The error that a pixel is above what means 1.0, or below 0.
 fn out_of_range(place: &str, value: f64, scale: f64) -> DataError {
     let remedy = match value < 0.0 {
-        true => "no scale makes it a pixel: undo the normalisation",
+        true => "a pixel can't be negative: undo the normalisation",
         false => "correct it or task.data.scale",
     };
     DataError::new(

@@ -132,7 +132,7 @@ impl Table {
                 depth: columns[index].max_rep_level(),
             }),
             _ => Err(DataError::new(
-                format!("table {}: column '{name}' is not there", self.file),
+                format!("table {}: there is no column '{name}'", self.file),
                 format!("valid: {}", listed(paths)),
             )),
         }
@@ -258,7 +258,7 @@ impl Table {
 fn damaged(file: &str, cause: &dyn Display) -> DataError {
     DataError::new(
         format!("table {file} cannot be read ({cause})"),
-        "it isn't a Parquet file, damaged, or packed in a way that is not known here",
+        "it isn't a Parquet file, is damaged, or is compressed in an unsupported way",
     )
 }
 
@@ -318,10 +318,10 @@ fn decoded(column: &Column, files: &[ImageCell], notes: &mut Vec<String>) -> Res
     for (file, head) in files.iter().zip(&heads) {
         if (head.width, head.height) != size {
             let fault = format!(
-                "has {}x{} pixels (width x height), the first {}x{}",
+                "has {}x{} pixels (width x height), but the first has {}x{}",
                 head.width, head.height, size.0, size.1
             );
-            return Err(column.cell(file.group, file.row, fault, "nothing is resized"));
+            return Err(column.cell(file.group, file.row, fault, "save all images in one size"));
         }
     }
     let deep = heads.iter().filter(|head| head.is_deep).count();

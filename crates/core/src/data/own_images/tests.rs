@@ -55,7 +55,7 @@ fn images_that_no_host_reads_are_refused() {
 
     let why = settle(&DataSource::SynthImages(wide), "cnn").unwrap_err();
 
-    assert!(why.contains("images are 32x40 pixels, and hosts read squares"), "{why}");
+    assert!(why.contains("images are 32x40 pixels, but hosts read squares"), "{why}");
 }
 
 #[test]

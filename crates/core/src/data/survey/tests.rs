@@ -59,7 +59,7 @@ fn formats_are_told_apart_by_their_content() {
     assert_eq!(arrays.format, "npy");
     assert_refused(
         look(&at("i")),
-        "/i holds images without labels; name the file of the labels",
+        "/i holds images without labels; give the file of the labels",
     );
     assert_refused(
         look(&at("text")),
@@ -89,9 +89,9 @@ fn a_folder_of_cifar_is_told_with_its_test_part() {
     assert_eq!(survey.classes[3].images, [5, 1]);
     let repeated = [
         "cifar10: 49 of the 50 images of the train part are copies of others in it; a split may put them into other parts",
-        "cifar10: 45 of the 50 images of the train part were seen before with another label",
+        "cifar10: 45 of the 50 images of the train part appeared earlier with another label",
         "cifar10: 10 of the 10 images of the test part are in an earlier part as well",
-        "cifar10: 9 of the 10 images of the test part were seen before with another label",
+        "cifar10: 9 of the 10 images of the test part appeared earlier with another label",
     ];
     assert_eq!(survey.notes[survey.notes.len() - 4..], repeated);
 }
@@ -117,10 +117,10 @@ fn a_pickle_and_a_folder_around_the_data_are_named_for_what_they_are() {
     for part in ["train", "val"] {
         std::fs::create_dir_all(around.path().join("pets").join(part).join("cat")).unwrap();
     }
-    let told = "pets/train and the like are folders in that of a class (give that one if ";
+    let told = "pets/train and the like are folders inside that of a class (give that one if ";
     assert_refused(look(around.path()), told);
     std::fs::write(around.path().join("pets/data_batch_1"), b"\x80\x02}q\x01").unwrap();
-    assert_refused(look(around.path()), "the data are one folder deeper; give ");
+    assert_refused(look(around.path()), "the data are in a folder inside it; give ");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_folder_of_tokens_is_no_set_of_images() {
     let tokens = [7_u16, 8, 9].map(u16::to_le_bytes).concat();
     let folder = folder_of([("train.bin", &tokens), ("val.bin", &tokens)]);
 
-    assert_refused(look(folder.path()), "of texts and tokens give the file");
+    assert_refused(look(folder.path()), "for text or tokens, give the file");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn what_is_given_without_use_is_refused() {
 
     assert_refused(
         check(None, of_images),
-        "a.txt: --scale says nothing of data in its format",
+        "a.txt: --scale doesn't apply to its format",
     );
     assert_refused(check(None, of_arrays), "--layout says nothing");
     assert_refused(check(Some(&path), default), "a second file says nothing");

@@ -103,10 +103,10 @@ pub(super) fn open(path: &Path, format: TokenFormat, vocab: i64) -> Result<Token
         }
     };
     if !length.is_multiple_of(each) {
-        let fault = format!("data file {name} has {length} bytes of tokens, no multiple of the {each} of a token");
+        let fault = format!("data file {name} has {length} bytes of tokens, not a multiple of the {each} of a token");
         return Err(DataError::new(
             fault,
-            "the file is cut short, or task.data.format is another",
+            "the file is cut short, or task.data.format is wrong",
         ));
     }
     let records = RecordFile {

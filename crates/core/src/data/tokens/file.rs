@@ -16,7 +16,7 @@ const SEPARATOR: i32 = 256;
 const LOOKED_AT: u64 = 1 << 16;
 const WIDE: (&str, &str) = (
     "is in UTF-16 or UTF-32, two or four bytes for a letter",
-    "save it as UTF-8: `iconv -f UTF-16 -t UTF-8`, or -f UTF-32; with LE or BE behind it if there is no byte-order mark",
+    "save it as UTF-8: `iconv -f UTF-16 -t UTF-8`, or -f UTF-32; append LE or BE if the file has no byte-order mark",
 );
 /// The beginnings of files that aren't text, and the remedies. A text is read exactly as its file has it.
 const OTHERS: [(&[u8], (&str, &str)); 6] = [

@@ -179,7 +179,7 @@ pub fn load_tokens(task: &TaskSpec, scenario_dir: Option<&Path>) -> Result<Optio
     };
     if set.vocab != task.classes {
         let (name, vocab, classes) = (set.name, set.vocab, task.classes);
-        let fault = format!("data '{name}' has {vocab} different tokens, task.classes is {classes}");
+        let fault = format!("data '{name}' has {vocab} different tokens, but task.classes is {classes}");
         return Err(DataError::new(fault, "make them agree"));
     }
     Ok(Some(set))

@@ -36,16 +36,14 @@ impl SavedPolicy {
     pub fn read(folder: &SavedFolder) -> Result<Self, PolicyError> {
         let manifest = read_manifest(folder)?;
         let unfit = |why: &str| storage(folder.path(), &why);
-        let own = "it sees features of an application's own, and can be applied by that application alone";
+        let own = "it reads features that an application defines, so only that application can use it";
         let schema = schema_of(&manifest).ok_or_else(|| unfit(own))?;
         // No more is allocated than the file can fill: values of the two largest kinds of weights.
         let (net, size) = (manifest.net_cfg, |size: usize| size as f64);
         let seen = size(manifest.observation) + size(EMBEDDING_SIZE) * size(manifest.slots.len());
         let least = size(net.hidden_dim).powi(2) * size(net.layers) + size(net.hidden_dim) * seen;
         if least > size(folder.file(WEIGHTS_FILE)?.len() / size_of::<f32>()) {
-            return Err(unfit(
-                "its file of weights is too short for the sizes that its manifest says",
-            ));
+            return Err(unfit("its weights file is too short for the sizes in its manifest"));
         }
         let spec = NetSpec {
             kind: manifest.net.clone(),

@@ -99,7 +99,7 @@ impl PolicyManifest {
             if !moments.is_finite() {
                 let RunningMoments { mean, var, .. } = moments;
                 diffs.note(format!(
-                    "normaliser statistic {index}: mean {mean} and variance {var} are no statistics"
+                    "normaliser statistic {index}: mean {mean} and variance {var} aren't valid"
                 ));
             }
         }
@@ -162,7 +162,7 @@ pub fn load_policy(
     diffs.finish(folder.path())?;
     if !added.is_empty() {
         tracing::warn!(
-            "the policy in {} has never seen the blueprints {}; their rows are added to it, drawn from the seed of the run",
+            "the policy in {} has never seen the blueprints {}; their rows are drawn from the seed of the run",
             folder.path().display(),
             added.join(", ")
         );
@@ -235,7 +235,7 @@ fn match_weights(
         }
     }
     for name in superfluous {
-        diffs.note(format!("weight {name} belongs to no part of the running network"));
+        diffs.note(format!("weight {name} doesn't belong to the running network"));
     }
     Ok(sources)
 }

@@ -234,7 +234,7 @@ fn a_policy_is_read_without_a_run_and_one_of_an_application_s_own_is_refused_by_
     let hash = policy.schema().hash();
     for (old, new, why) in [
         ("net: \"lstm\"", "net: \"mine\"", "`mine`"),
-        (hash.as_str(), "0", "features of an application's own"),
+        (hash.as_str(), "0", "features that an application defines"),
         ("value_head: 1", "value_head: 2", "value head"),
         ("hidden_dim: 32", "hidden_dim: 65536", "too short"),
         ("hidden_dim: 32", "hidden_dim: 40", "weight core"),

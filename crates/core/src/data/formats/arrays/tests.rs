@@ -98,7 +98,7 @@ fn the_scale_of_floats_just_above_1_is_asked_for_and_rounding_is_no_reason_to_re
     };
 
     for largest in [1.000_000_1, 1.5, 2.0] {
-        let told = format!("images.npy: the largest of its floats is {largest}, from which ");
+        let told = format!("images.npy: its largest float is {largest}, which doesn't show ");
         assert_refused(read([0.2, largest], None), &told);
     }
     assert_eq!(pixels(&read([0.2, 1.000_000_1], Some(1.0)).unwrap()), [51, 255]);
@@ -205,7 +205,7 @@ fn archives_bring_the_parts_that_their_names_say() {
         assert!(medical.val.is_some() && medical.test.is_none());
         assert!(read(["x", "y", "x_valid", "y_valid"], method).val.is_some());
         let two_pairs = read(["train_images", "train_labels", "x_train", "y_train"], method);
-        let told = "npz: not read, as they are of no part or of a second pair: train_images.npy, train_labels.npy";
+        let told = "npz: arrays of no part or of a second pair were not read: train_images.npy, train_labels.npy";
         assert!(two_pairs.notes == [told] && keras.notes.is_empty());
     }
 }
@@ -223,7 +223,7 @@ fn what_is_missing_in_an_archive_is_named_with_what_it_has() {
     }
     let mut photos = ZipWriter::new(Cursor::new(Vec::new()));
     photos.start_file("cat/1.png", SimpleFileOptions::default()).unwrap();
-    let told = "it is an archive of cat/1.png; unpack it, and name the folder";
+    let told = "it is an archive of cat/1.png; unpack it, and give the folder";
     assert_refused(read_npz(&photos.finish().unwrap().into_inner()), told);
 }
 

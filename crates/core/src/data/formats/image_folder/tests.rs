@@ -64,7 +64,7 @@ fn parts_in_folders_share_the_classes_of_the_training_part() {
     assert_eq!(found.val.unwrap().part.labels, [1]);
     assert_eq!(found.test.unwrap().part.labels, [0]);
     save(&folder, "test/cow/1.png", colour(9));
-    let unknown = "test/cow is a class that is missing in the training part";
+    let unknown = "test/cow is a class that the training part doesn't have";
     assert_refused(read(folder.path(), None), unknown);
 }
 
@@ -148,7 +148,7 @@ fn formats_are_told_by_their_content_and_images_of_others_named_for_what_they_ar
     let none = format!("/b/1.tif and the like are {other}) holds no image");
     assert_refused(read(folder.path(), None), &none);
     save(&folder, "b/3.png", colour(8));
-    let named = format!("image_folder: 2 entries were passed over, as they are {other}: b/1.tif, b/2.AVIF");
+    let named = format!("image_folder: 2 entries were skipped, as they are {other}: b/1.tif, b/2.AVIF");
     assert_eq!(notes_of(&folder), [named]);
 }
 
@@ -176,17 +176,17 @@ fn everything_beside_the_parts_is_named_with_the_reason() {
     fs::write(folder.path().join("labels.csv"), "").unwrap();
 
     let expected = [
-        "3 entries were passed over, as they are beside the folders that are read: train/loose.png, extra, labels.csv",
-        "1 entries were passed over, as they are called like a part, but without folders of classes: test",
-        &format!("1 entries were passed over, as they are {INNER}: train/cat/old"),
-        "2 entries were passed over, as they are hidden, or left by a system: .cache, __MACOSX",
+        "3 entries were skipped, as they are next to the folders that are read: train/loose.png, extra, labels.csv",
+        "1 entries were skipped, as they are named like a part, but without folders of classes: test",
+        &format!("1 entries were skipped, as they are {INNER}: train/cat/old"),
+        "2 entries were skipped, as they are hidden, or created by a system: .cache, __MACOSX",
     ];
     assert_eq!(notes_of(&folder), expected.map(|note| format!("image_folder: {note}")));
     assert!(read(folder.path(), None).unwrap().val.is_some());
 
     save(&folder, "Val/cat/1.png", colour(9));
     assert_refused(read(folder.path(), None), "/Val and ");
-    let twice = "/validation are the same part by their names";
+    let twice = "/validation name the same part";
     assert_refused(read(folder.path(), None), twice);
 }
 
@@ -212,7 +212,7 @@ fn a_class_that_is_called_train_is_a_class_beside_others() {
     }
 
     assert_eq!(read(folder.path(), None).unwrap().class_names, ["bus", "car", "train"]);
-    let inner = format!("image_folder: 1 entries were passed over, as they are {INNER}: train/steam");
+    let inner = format!("image_folder: 1 entries were skipped, as they are {INNER}: train/steam");
     assert_eq!(notes_of(&folder), [inner]);
 }
 
@@ -257,7 +257,7 @@ fn what_is_unusual_is_told() {
         panic!("{notes:?}");
     };
     assert!(
-        names.starts_with("image_folder: 1 entries were passed over, as they are no PNG, JPEG, WebP, BMP or GIF: ")
+        names.starts_with("image_folder: 1 entries were skipped, as they are not PNG, JPEG, WebP, BMP or GIF: ")
     );
     assert!(names.ends_with("cat/README.txt"));
     assert!(depths.starts_with("image_folder: 1 images of more than 8 bits a channel"));
@@ -270,7 +270,7 @@ fn what_is_unusual_is_told() {
     assert_eq!(bytes[4 * 24..][..3], [8, 8, 8]);
 
     let notes = notes_of(&folder_with("a/1.png", ImageBuffer::from_pixel(4, 2, Luma([4095_u16]))));
-    assert!(notes[1].contains("as of 12 bits in files of 16"), "{notes:?}");
+    assert!(notes[1].contains("as if files of 16 bits held 12"), "{notes:?}");
 }
 
 #[test]
