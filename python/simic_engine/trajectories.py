@@ -32,7 +32,7 @@ class Trajectories:
         except FileNotFoundError:
             raise EngineError(f"{self.path} isn't a set of trajectories: it has no manifest.json") from None
         if self.manifest["format"] != 1:
-            raise EngineError(f"{self.path}: format {self.manifest['format']}, and this version reads 1")
+            raise EngineError(f"{self.path}: format {self.manifest['format']}, but this version reads 1")
 
     def __repr__(self) -> str:
         return f"Trajectories({str(self.path)!r})"
@@ -46,7 +46,7 @@ class Trajectories:
             path = self.path / shard["file"]
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != shard["sha256"]:
-                raise EngineError(f"{path}: its SHA-256 is not that of the manifest: it was changed, or copied in part")
+                raise EngineError(f"{path}: its SHA-256 differs from the manifest's: it was changed, or copied in part")
             tensors = load(content)
             offsets = tensors.pop("offsets")
             for index, (first, end) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):

@@ -245,7 +245,7 @@ def test_an_engine_that_fails_raises_with_its_message() -> None:
     fault = "[(env: 0, round: 0, step: 2, fault: env_error)]"
     env = VectorEnv(num_envs=1, set=SMALL | {"faults": fault}, threads=1)
     env.reset()
-    with pytest.raises(EngineError, match="round 1, step 2, batch 1, env 0: the scenario.s faults ask for an error"):
+    with pytest.raises(EngineError, match="round 1, step 2, batch 1, env 0: the scenario.s faults request an error"):
         env.step(np.zeros(1, int))
     env.close()
 

@@ -115,7 +115,7 @@ fn a_run_that_has_kept_nothing_and_a_damaged_network_are_named() {
     assert_has(&text(&checked.stdout), &["networks/round2-env0.safetensors"]);
     assert_has(
         &unreadable,
-        &["isn't a network that this version reads: it isn't a whole safetensors file"],
+        &["isn't a network that this version reads: it isn't a complete safetensors file"],
     );
     assert_has(&gone, &["has kept no network", "run.keep"]);
     assert!(!folder.path().join("grown").exists());

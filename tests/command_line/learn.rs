@@ -113,7 +113,7 @@ fn recordings_that_cannot_be_learnt_from_are_refused_by_field() {
 
     for (learnt, told) in [
         ("none.ron", "teacher isn't a set of trajectories"),
-        ("clone.ron", "of `slots` it has "),
+        ("clone.ron", "in `slots` it has "),
         ("clone.ron --set policy.controller=wait", "`wait` does not learn"),
         ("clone.ron --set learner.recordings.sets=[]", "nothing to imitate"),
         ("tiny.ron", "learner.recordings names no sets"),
@@ -169,7 +169,7 @@ fn ppo_and_v_trace_learn_from_recordings_of_a_policy_but_not_of_a_rule() {
             assert!(is_learnt, "{measured:?}");
         }
         let refusal = refused(&learnt("teacher"));
-        assert_has(&refusal, &["`schedule` has not drawn its choices"]);
+        assert_has(&refusal, &["`schedule` did not sample its choices"]);
     }
 }
 

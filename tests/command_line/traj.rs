@@ -143,7 +143,7 @@ fn sets_that_do_not_fit_together_or_are_damaged_are_refused_by_field_and_file() 
     let damaged = refused(&engine(place.path(), "traj info recorded"));
     let none = refused(&engine(place.path(), "traj info tiny.ron"));
 
-    assert_has(&misfit, &["cannot be learnt from together", "of `slots` it has"]);
-    assert_has(&damaged, &["its SHA-256 is not that of the manifest"]);
+    assert_has(&misfit, &["cannot be learnt from together", "in `slots` it has"]);
+    assert_has(&damaged, &["its SHA-256 differs from the manifest's"]);
     assert_has(&none, &["tiny.ron"]);
 }

@@ -88,7 +88,7 @@ fn neither_a_pause_nor_a_checkpoint_that_was_asked_for_changes_a_result() {
     let report = play(&scenario(""), &asked, failing_later);
     let run = report.record.expect("it was recorded").directory;
     assert_eq!(Checkpoints::of(&run).ids()[0], CheckpointId { round: 1, step: STEP });
-    assert_eq!(answers(&run), [["checkpoint", "a checkpoint by a command"]]);
+    assert_eq!(answers(&run), [["checkpoint", "checkpoint requested by a command"]]);
     let mut engine = resumed(&run, CheckpointName::Last, NOTHING, 1).expect("the run can be resumed");
     directory(&engine.play());
     assert_same_run(&whole, &run);
@@ -111,7 +111,7 @@ fn a_word_that_is_no_command_is_removed_and_noted() {
     assert!(!run.join(COMMAND_FILE).exists());
     let answers = answers(&run);
     assert_eq!((answers.len(), answers[0][0].as_str()), (1, "jump"));
-    assert!(answers[0][1].contains("is no command"), "{answers:?}");
+    assert!(answers[0][1].contains("isn't a command"), "{answers:?}");
 }
 
 #[test]

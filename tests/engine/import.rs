@@ -130,7 +130,7 @@ fn given_weights_are_where_the_first_envs_start_and_frozen_layers_stay() {
     let scenario = SCENARIO.replace("TASK", &task).replace("RUN", "");
     let refused = play(&scenario, folder.path(), NOTHING).failure;
     let failure = refused.expect("a seed is no layer of the host").to_string();
-    for part in ["`r0c0.", "belongs to no layer"] {
+    for part in ["`r0c0.", "doesn't belong to any layer"] {
         assert!(failure.contains(part), "{failure}");
     }
 
@@ -158,7 +158,7 @@ fn frozen_layers_that_are_not_given_and_values_of_no_network_end_the_run_at_star
     part.parameters.remove("block1.conv.weight");
     refused(
         &part,
-        ["task.freeze: ", "nothing for block1.conv.weight, ", "stay as drawn"],
+        ["task.freeze: ", "nothing for block1.conv.weight, ", "keep its random weights"],
     );
 
     let mut diverged = without_seed(&GIVEN.0);

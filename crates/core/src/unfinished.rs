@@ -36,7 +36,7 @@ pub struct UnfinishedRound {
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum UnfinishedRoundError {
     /// A component kept by [`keep_in_rounds`](crate::env::KeepInRounds::keep_in_rounds) holds what RON cannot say.
-    #[error("`{name}` cannot be written down: {why}")]
+    #[error("`{name}` cannot be saved: {why}")]
     Unspeakable { name: String, why: ron::Error },
     /// The checkpoint was made without the plugin that keeps this: resume with the plugins that the run was started with.
     #[error("`{0}` is missing in the checkpoint of the unfinished round")]

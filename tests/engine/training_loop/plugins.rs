@@ -124,7 +124,7 @@ fn an_engine_without_anything_to_play_says_what_to_insert() {
 
     assert_eq!(
         complaint(&mut nothing_to_play),
-        "start-up failed: the app has no `Experiment`: insert one, or make the app by `Engine`"
+        "start-up failed: the app has no `Experiment`: insert one, or create the app with `Engine`"
     );
     assert_eq!(
         complaint(&mut nowhere_to_record),

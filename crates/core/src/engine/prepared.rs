@@ -46,7 +46,7 @@ pub enum SetupError {
         column: usize,
     },
     /// The scenario file is something else, by its size.
-    #[error("cannot read the scenario {}: it is larger than {} MiB, which no scenario is", .0.display(), LARGEST_TEXT >> 20)]
+    #[error("cannot read the scenario {}: it is larger than {} MiB, the limit of a scenario", .0.display(), LARGEST_TEXT >> 20)]
     TooLarge(PathBuf),
     /// The scenario needs more memory than there is: the message says how many envs would fit.
     #[error("the scenario {label}: {shortage}")]

@@ -52,8 +52,8 @@ fn inject_faults(batch: &mut HookedBatch) -> Result<(), Failure> {
             batch.emit(event(&entry.fault));
         }
         match entry.fault {
-            Fault::EnvError => return Err(Failure::message("the scenario's faults ask for an error")),
-            Fault::OutOfMemory => return Err(TorchError::OutOfMemory("the scenario's faults ask for it".into()).into()),
+            Fault::EnvError => return Err(Failure::message("the scenario's faults request an error")),
+            Fault::OutOfMemory => return Err(TorchError::OutOfMemory("the scenario's faults request it".into()).into()),
             _ => {}
         }
     }

@@ -17,7 +17,7 @@ use crate::telemetry::GovernorCounts;
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum GovernorError {
     #[error(
-        "the env cannot be restored, its network is not the captured one: missing {}, unexpected {}; nothing was written",
+        "the env cannot be restored, as its network isn't the captured one: missing {}, unexpected {}; nothing was written",
         list(.missing),
         list(.unexpected)
     )]
@@ -32,7 +32,7 @@ pub enum GovernorError {
     #[error("the env is to be restored, but nothing was captured; the episode must begin with a capture")]
     NoSnapshot,
     #[error(
-        "{count} values of the state captured at step {step} aren't finite numbers, and it is the only one known good"
+        "{count} values of the state captured at step {step} aren't finite numbers, and no other is known to be good"
     )]
     /// The state that a rollback would restore is broken.
     NonFiniteState { step: u32, count: u64 },

@@ -135,7 +135,7 @@ fn check_capture(env: &mut GovernedEnvItem, nonfinite: u64) -> Result<(), Failur
         let step = env.governor.snapshots.known_good().step;
         return Err(GovernorError::NonFiniteState { step, count: nonfinite }).in_env(index);
     }
-    tracing::warn!("env {index}: a capture held {nonfinite} values that aren't numbers");
+    tracing::warn!("env {index}: a capture held {nonfinite} values that aren't finite");
     Ok(())
 }
 

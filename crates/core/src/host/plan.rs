@@ -237,7 +237,7 @@ impl HostPlan {
         let mut messages = Vec::new();
         if self.ops.len() < 2 {
             messages.push(format!(
-                "a host of {}; at least 2 are needed, the last of them its head",
+                "the host has {}; it needs at least 2, and the last is its head",
                 counted(self.ops.len(), "op")
             ));
         }
@@ -261,7 +261,7 @@ impl HostPlan {
         for (index, (slot, boundary, _)) in self.slots.iter().enumerate() {
             if !(1..self.ops.len()).contains(boundary) {
                 messages.push(format!(
-                    "slot {slot} of the host is before its first op or behind its head; valid: between two ops"
+                    "slot {slot} of the host is before its first op or after its head; valid: between two ops"
                 ));
             }
             for (other, taken, _) in &self.slots[..index] {
@@ -269,7 +269,7 @@ impl HostPlan {
                     messages.push(format!("the host has two slots {slot}; rename one of them"));
                 } else if taken == boundary {
                     messages.push(format!(
-                        "slots {other} and {slot} of the host are behind the same op; keep one of them"
+                        "slots {other} and {slot} of the host are after the same op; keep one of them"
                     ));
                 }
             }
@@ -326,7 +326,7 @@ impl HostPlan {
                     if declared != actual {
                         let name = &op.name;
                         return Err(HostError::Broken(format!(
-                            "op {name} declares {declared} parameters and has {actual}"
+                            "op {name} declares {declared} parameters, but has {actual}"
                         )));
                     }
                     let Freeze { is_whole, parts, .. } = &op.frozen;
@@ -375,7 +375,7 @@ impl HostPlan {
             };
             if features.size() != declared {
                 return Err(HostError::Broken(format!(
-                    "op {} declares an output of {declared:?} for one sample and makes {:?}",
+                    "op {} declares an output of {declared:?} for one sample, but makes {:?}",
                     op.name,
                     features.size()
                 )));

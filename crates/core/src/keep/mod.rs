@@ -130,7 +130,7 @@ impl KeptNetworks {
     }
 
     fn note(&mut self, error: &dyn std::fmt::Display) {
-        tracing::warn!(%error, "networks that were to be kept are not");
+        tracing::warn!(%error, "networks of this round could not be kept");
         self.failure = Some(error.to_string());
     }
 }

@@ -88,7 +88,7 @@ impl NetworkShelf {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "a kept network is passed over");
+                    tracing::warn!(%error, "a kept network is skipped");
                     failure.get_or_insert(error);
                 }
             }

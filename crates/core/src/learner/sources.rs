@@ -175,7 +175,7 @@ pub enum RecordingsError {
     #[error("learner.recordings: {0}")]
     Set(#[from] TrajectoryError),
     /// Steps of another form than the run's policy has them.
-    #[error("learner.recordings: {}: {misfit} as in this run", path.display())]
+    #[error("learner.recordings: {}: {misfit}, as in this run", path.display())]
     Misfit {
         /// Path of the set.
         path: PathBuf,
@@ -184,7 +184,7 @@ pub enum RecordingsError {
     },
     /// The reward was another one, and its parts don't determine the scenario's.
     #[error(
-        "learner.recordings: {}: it was paid by {found}, and this run's reward does not follow from its parts; only \
+        "learner.recordings: {}: its reward is {found}, and this run's reward does not follow from its parts; only \
          `contribution(committed())` does", path.display()
     )]
     Reward {
@@ -205,8 +205,8 @@ pub enum RecordingsError {
     },
     /// The probability of each choice isn't recorded.
     #[error(
-        "learner.recordings: {}: `{controller}` has not drawn its choices, so that no ratio to it exists; imitate it with \
-         learner.algorithm: clone(())", path.display()
+        "learner.recordings: {}: `{controller}` did not sample its choices, so there is no ratio to it; imitate it \
+         with learner.algorithm: clone(())", path.display()
     )]
     Behaviour {
         /// Path of the set.

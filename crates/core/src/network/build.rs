@@ -31,7 +31,7 @@ impl Graph {
             let expected = check_sizes(&named.name, &named.layer)?.unwrap_or(channels);
             require(expected == channels, &named.name, || {
                 let reads = counted(expected, "channel");
-                format!("it reads {reads}, and the layers before it make {channels}")
+                format!("it reads {reads}, but the layers before it make {channels}")
             })?;
             let layer: Arc<dyn LayerDesign> = match &named.layer {
                 LayerGraph::Pool => {
@@ -174,7 +174,7 @@ fn check_seed(name: &str, seed: &SeedGraph) -> Result<(), NetworkError> {
                 width = check_stacked(name, width, *layer)?;
             }
             require(width == channels, name, || {
-                format!("it makes {width} channels of {channels}")
+                format!("it turns {channels} channels into {width}")
             })
         }
         ModuleGraph::Custom => Err(custom(name, "a seed module")),
@@ -200,7 +200,7 @@ fn check_stacked(name: &str, width: i64, layer: StackLayer) -> Result<i64, Netwo
         StackLayer::Norm { channels } => (channels, channels),
     };
     require(reads == width, name, || {
-        format!("a part of it reads {reads} channels where there are {width}")
+        format!("a part of it reads {reads} channels, but gets {width}")
     })?;
     Ok(makes)
 }

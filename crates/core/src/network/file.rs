@@ -121,7 +121,7 @@ impl GrownNetwork {
     pub fn load(path: &Path) -> Result<Self, NetworkError> {
         Self::load_any(path)?.map_err(|_| NetworkError::NotOne {
             path: path.into(),
-            why: "it has weights alone; name it in task.weights".into(),
+            why: "it has only weights; name it in task.weights".into(),
         })
     }
 
@@ -136,7 +136,7 @@ impl GrownNetwork {
         };
         let bytes = read_tensors(path)?;
         let (parameters, text) = decode_described(&bytes, KEY)
-            .map_err(|error| not_one(&format_args!("it isn't a whole safetensors file ({error})")))?;
+            .map_err(|error| not_one(&format_args!("it isn't a complete safetensors file ({error})")))?;
         let Some(text) = text else {
             return Ok(Err(parameters));
         };

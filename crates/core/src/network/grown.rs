@@ -286,7 +286,7 @@ impl GrownNetwork {
             // This comes before any allocation: a damaged description may ask for any amount.
             let parameters = outline.parameters;
             return Err(NetworkError::Tensors(vec![format!(
-                "the layers have {parameters} parameters, the tensors {values} values"
+                "the layers have {parameters} parameters, but the tensors have {values} values"
             )]));
         }
         let host = plan.build(&mut RunRng::new(0, Domain::HostInit, &[]), backend)?;
@@ -310,7 +310,7 @@ impl GrownNetwork {
         }
         let is_known = |name: &String| host.params().all().any(|param| param.name == *name);
         let superfluous = self.parameters.keys().filter(|name| !is_known(name));
-        wrong.extend(superfluous.map(|name| format!("`{name}` belongs to no layer")));
+        wrong.extend(superfluous.map(|name| format!("`{name}` doesn't belong to any layer")));
         if !wrong.is_empty() {
             return Err(NetworkError::Tensors(wrong));
         }

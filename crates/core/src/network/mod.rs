@@ -35,12 +35,12 @@ use file::some_of;
 pub enum NetworkError {
     /// A layer or a seed of an application: only its sources say what it computes.
     #[error(
-        "layer `{name}` of the network is {what} of an application's, which does not say what it computes; implement \
+        "layer `{name}` of the network is {what} of an application, which does not say what it computes; implement \
          `graph` for it"
     )]
     Custom { name: String, what: &'static str },
     /// The description is not one of a network: written by hand, or damaged.
-    #[error("layer `{name}` of the network cannot be: {why}")]
+    #[error("layer `{name}` of the network cannot be built: {why}")]
     Impossible { name: String, why: String },
     /// Tensors that do not belong to the layers, all of them.
     #[error("the tensors of the network do not fit its layers: {}", some_of(.0, "; "))]
@@ -56,8 +56,8 @@ pub enum NetworkError {
     Missing { name: String, looked_at: Vec<PathBuf> },
     /// Given weights that are of another host: its kind, where the tensors show it, and all that does not fit.
     #[error(
-        "the weights in {} do not fit the host: {}; not given: {}. Leave out of the file what the host is to draw; \
-         its names are in docs/reference/hosts.md",
+        "the weights in {} do not fit the host: {}; missing: {}. Leave out the tensors that the host is to draw; \
+         their names are in docs/reference/hosts.md",
         path.display(), some_of(.wrong, "; "), some_of(.absent, ", ")
     )]
     Weights {
@@ -71,7 +71,7 @@ pub enum NetworkError {
     Value { path: PathBuf, name: String, value: f32 },
     /// Layers would be frozen as they are drawn.
     #[error(
-        "task.freeze: {weights} has nothing for {}, which would stay as drawn; freeze layers that it has",
+        "task.freeze: {weights} has nothing for {}, which would keep its random weights; freeze layers that it has",
         some_of(.drawn, ", ")
     )]
     Frozen { weights: String, drawn: Vec<String> },

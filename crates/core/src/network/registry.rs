@@ -177,7 +177,7 @@ impl KnownHosts for HostRegistry {
         if matches!(host, HostChoice::Grown(_)) && made != classes {
             outline.problems.push(HostProblem {
                 fields: Vec::new(),
-                message: format!("the network tells {made} classes from each other, the task has {classes}"),
+                message: format!("the network distinguishes {made} classes, but the task has {classes}"),
             });
         }
         Ok(outline)

@@ -86,18 +86,18 @@ impl GivenWeights {
                 let layer = known.rsplit_once('.').map_or("", |(layer, _)| layer);
                 if !layers.contains(layer) && alike.contains(&uncounted(layer)) {
                     let kind = match is_plain {
-                        true => "it has no norms behind its convolutions, the host has",
-                        false => "it is of another depth, with layers that the host has not",
+                        true => "it has no norms after its convolutions, but the host does",
+                        false => "it has another depth, with layers that the host doesn't have",
                     };
                     kinds.insert(kind.to_owned());
                 }
                 let third = layer.strip_suffix("conv3");
                 if third.is_some_and(|block| torchvision.contains_key(&format!("{block}conv2"))) {
-                    kinds.insert("its residual blocks have three convolutions, the host's two".to_owned());
+                    kinds.insert("its residual blocks have three convolutions, the host's have two".to_owned());
                 }
                 match is_ignored(known) {
                     true => ignored.push(name),
-                    false => wrong.push(format!("`{name}` belongs to no layer")),
+                    false => wrong.push(format!("`{name}` doesn't belong to any layer")),
                 }
                 continue;
             };
@@ -109,7 +109,7 @@ impl GivenWeights {
                 Some(tensor) => {
                     check_values(&path, &name, &tensor)?;
                     if tensors.insert(own, tensor).is_some() {
-                        wrong.push(format!("`{name}` is there under another name, too"));
+                        wrong.push(format!("`{name}` is also there under another name"));
                     }
                 }
                 None => {
@@ -135,23 +135,23 @@ impl GivenWeights {
         }
         let (mut notes, path) = (Vec::new(), path.display());
         if !prefix.is_empty() {
-            notes.push(format!("`{prefix}` before every name in {path} is passed over"));
+            notes.push(format!("the prefix `{prefix}` of the names in {path} is ignored"));
         }
         if let Some((_, told, classes)) = other {
             notes.push(format!(
-                "the head in {path} is for {told} classes, the data have {classes}: episodes start as without it"
+                "the head in {path} is for {told} classes, but the data have {classes}: episodes start with a new head"
             ));
         }
         let missing: Vec<&String> = absent.iter().filter(|own| !is_of_other(own)).collect();
         if !missing.is_empty() {
             let some = some_of(&missing, ", ");
             notes.push(format!(
-                "{path} has nothing for {some}: episodes start as without it there"
+                "{path} has nothing for {some}: these start with random weights"
             ));
         }
         if !ignored.is_empty() {
             notes.push(format!(
-                "{} of {path} are not taken: the host has one linear layer in place of three",
+                "{} of {path} are not used: the host has one linear layer instead of three",
                 some_of(&ignored, ", ")
             ));
         }
@@ -214,7 +214,7 @@ fn kind_of(own: &str, shape: &[usize], graph: &Graph) -> Option<String> {
         (LayerGraph::Conv { inputs, .. }, &[_, reads, _, _])
             if *inputs == graph.channels && reads as i64 != graph.channels =>
         {
-            Some(format!("it reads {}, the host {inputs}", counted(reads, "channel")))
+            Some(format!("it reads {}, the host reads {inputs}", counted(reads, "channel")))
         }
         _ => None,
     }

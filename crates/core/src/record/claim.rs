@@ -29,8 +29,8 @@ impl RunClaim {
             )),
             Err(TryLockError::Error(error)) if has_no_locks(&error) => {
                 tracing::warn!(
-                    "{}: the file system has no locks ({error}); nothing keeps a second process from playing this run: \
-                     make sure that none does",
+                    "{}: the file system has no locks ({error}); nothing prevents a second process from playing this \
+                     run: make sure that none does",
                     path.display()
                 );
                 Ok(())

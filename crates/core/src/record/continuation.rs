@@ -122,7 +122,7 @@ fn kept_part(directory: &Path, next_seq: u64, detectors: &mut DetectorBank) -> R
                     ..
                 },
             ) => {
-                tracing::warn!("{error}; this line and all after it are moved aside");
+                tracing::warn!("{error}; this line and all later ones are moved aside");
                 break;
             }
             Err(error) => return Err(error),

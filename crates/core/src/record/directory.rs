@@ -281,7 +281,7 @@ fn note_latest(path: &Path, id: &str) {
     if let Err(error) = written.and_then(|()| storage::rename(&unfinished, &latest)) {
         // If removing fails too, the warning below is enough.
         let _ = storage::remove_file(&unfinished);
-        tracing::warn!(file = %latest.display(), %error, "the newest run was not noted");
+        tracing::warn!(file = %latest.display(), %error, "the file `latest` could not be written");
     }
 }
 

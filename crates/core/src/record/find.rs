@@ -23,21 +23,21 @@ pub enum FindRunError {
         near: Vec<String>,
     },
     /// Several runs begin so.
-    #[error("{run} may be any of {} runs in {}: {}; write more of the one that you mean", .candidates.len(), folder.display(), listed_first(NAMED, candidates))]
+    #[error("{run} may be any of {} runs in {}: {}; write more of its name", .candidates.len(), folder.display(), listed_first(NAMED, candidates))]
     Ambiguous {
         run: String,
         folder: PathBuf,
         candidates: Vec<String>,
     },
     /// `latest` names a run that has been removed.
-    #[error("the newest run in {} was {id}, which is not there any more; {}", folder.display(), way_to_list(folder))]
+    #[error("the newest run in {} was {id}, which no longer exists; {}", folder.display(), way_to_list(folder))]
     LatestGone { id: String, folder: PathBuf },
 }
 
 fn missing(folder: &Path, near: &[String], has_folder: bool) -> String {
     let place = folder.display();
     if !has_folder {
-        return format!(": the folder {place} is not there; --out DIR names another folder of runs");
+        return format!(": the folder {place} does not exist; --out DIR names another folder of runs");
     }
     let meant = match near {
         [] => String::new(),

@@ -96,7 +96,7 @@ pub(crate) fn write_trajectories(
     let segments: Vec<_> = envs.flat_map(|(_, paid, did)| did.paid(clock.round(), paid)).collect();
     let mut put = || set.put(clock.round(), &segments);
     if let Err(error) = put().or_else(|_| put()) {
-        tracing::warn!(%error, "trajectories are not on disk");
+        tracing::warn!(%error, "trajectories could not be written");
         *failure = Some(error.to_string());
     }
 }

@@ -36,7 +36,7 @@ pub enum RewardError {
     MissingMeasurement(&'static str),
     /// The mode's memory of the episode is of another form: two modes share a state, or a checkpoint was written by another
     /// version of the mode.
-    #[error("what the reward remembers cannot be read: {0}")]
+    #[error("the reward's memory cannot be read: {0}")]
     Memory(String),
     /// The sum is NaN or infinite although its parts were checked: look at the terms that the message lists.
     #[error("the reward {total} isn't a number; its terms: {}", list(terms))]

@@ -117,14 +117,14 @@ pub(crate) fn take_command(
         Some(Command::Continue) => std::mem::take(&mut inbox.is_paused).then(|| "continued by a command".into()),
         Some(Command::Checkpoint) => {
             wants_checkpoint = true;
-            Some("a checkpoint by a command".into())
+            Some("checkpoint requested by a command".into())
         }
         Some(Command::Stop) => {
             stop.request(StopRequest::Interrupt);
             Some("stopped by a command".into())
         }
         None => Some(format!(
-            "{word:?} in the file `{COMMAND_FILE}` is no command; commands are pause, continue, checkpoint and stop"
+            "{word:?} in the file `{COMMAND_FILE}` isn't a command; commands are pause, continue, checkpoint and stop"
         )),
     });
     if let Some(text) = said {

@@ -24,7 +24,7 @@ const SIDE: i64 = 16;
 pub(super) fn refusal() -> Option<String> {
     let why = match torch::catch(difference).map_err(Failure::from).flatten() {
         Ok(share) if share <= TOLERANCE => nn::self_test(Device::Cpu, Implementation::Own)?,
-        Ok(share) => format!("they differ from libtorch's by {share:e}"),
+        Ok(share) => format!("their results differ from libtorch's by {share:e}"),
         Err(failure) => format!("they fail: {failure}"),
     };
     let level = kernels::kernel_levels().into_iter().find(|level| level.is_available)?;

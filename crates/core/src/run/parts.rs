@@ -87,7 +87,7 @@ fn check_resources(world: &World) -> Result<(), MissingPart> {
     if !world.contains_resource::<Experiment>() {
         return Err(MissingPart::Resource {
             resource: "Experiment",
-            remedy: "one, or make the app by `Engine`",
+            remedy: "one, or create the app with `Engine`",
         });
     }
     Ok(())

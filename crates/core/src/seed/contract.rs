@@ -34,7 +34,7 @@ pub fn breach_of_contract(
     let module = blueprint.build(dim, &mut RunRng::new(0, Domain::SeedInit, &[]), backend)?;
     let (declared, actual) = (blueprint.param_count(dim), module.params().count());
     if declared != actual {
-        return Ok(Some(format!("it declares {declared} parameters and has {actual}")));
+        return Ok(Some(format!("it declares {declared} parameters, but has {actual}")));
     }
     for shape in shapes(blueprint.topology(), dim) {
         let probe = || probe(&shape, backend);
@@ -84,7 +84,7 @@ fn breach_of_forward(
     let found = Tensor::f_stack(&[largest(delta)?, largest(probe.f_sub(untouched)?)?], 0)?;
     Ok(match read_f64(&found, syncs)?.as_slice() {
         [0.0, 0.0] => None,
-        [0.0, _] => Some("it writes to its input; a seed must leave that as it is".into()),
+        [0.0, _] => Some("it writes to its input; a seed must leave its input unchanged".into()),
         _ => Some("it changes the network at initialisation; its residual must start at exactly 0".into()),
     })
 }

@@ -179,7 +179,7 @@ impl EventLog {
             lost_events,
             round: self.lost_since.or(self.since.filter(|_| lost_events > 0)),
             why: self.outage.as_ref().map_or_else(
-                || "the disk failed for longer than there was memory for them".into(),
+                || "the disk failed until there was no memory left for them".into(),
                 |outage| outage.why.clone(),
             ),
         })
@@ -216,7 +216,7 @@ impl EventLog {
             self.file = Some(file);
         }
         if self.is_lost {
-            let what = "it was deleted, replaced or cut while the run wrote it; what was trained is sound";
+            let what = "it was deleted, replaced or cut while the run wrote it; the training itself is sound";
             return Err(Error::other(what)).at(&path);
         }
         let Some(file) = &mut self.file else { return Ok(()) };
@@ -277,7 +277,7 @@ impl EventLog {
             (Ok(()), outage) => {
                 if outage.take().is_some() {
                     let kept = if self.lost_events == 0 { "; nothing is lost" } else { "" };
-                    tracing::warn!("{EVENTS_FILE} is written again{kept}");
+                    tracing::warn!("{EVENTS_FILE} can be written again{kept}");
                 }
             }
             (Err(error), Some(outage)) => outage.why = error.to_string(),

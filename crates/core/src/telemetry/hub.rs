@@ -262,7 +262,7 @@ impl TelemetryHub {
 /// A run that is dropped before it was finished has panicked or returned early: say so in every sink.
 impl Drop for TelemetryHub {
     fn drop(&mut self) {
-        self.finish(RunState::Failed, Some("the run was abandoned before its end".into()));
+        self.finish(RunState::Failed, Some("the run was dropped before its end".into()));
     }
 }
 

@@ -148,7 +148,7 @@ fn serve(sink: &mut dyn Sink, receiver: &mpsc::Receiver<Delivery>, queued: &Atom
 
 fn report_outage(name: &str, outcome: Result<(), SinkError>, is_failing: &mut bool) {
     match outcome {
-        Ok(()) if std::mem::take(is_failing) => tracing::warn!("telemetry sink `{name}` writes again"),
+        Ok(()) if std::mem::take(is_failing) => tracing::warn!("telemetry sink `{name}` can write again"),
         Err(error) if !std::mem::replace(is_failing, true) => {
             tracing::warn!("telemetry sink `{name}` cannot write: {error}");
         }

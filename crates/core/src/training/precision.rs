@@ -25,7 +25,7 @@ pub fn with_environment(overrides: &[Override]) -> Result<Vec<Override>, String>
     let word = std::env::var_os(AMP_VARIABLE);
     if let Some(other) = word.as_ref().filter(|word| *word != "off") {
         return Err(format!(
-            "{AMP_VARIABLE} is {other:?}; valid: off, which is f32 throughout; or unset it"
+            "{AMP_VARIABLE} is {other:?}; set it to off, for f32 throughout, or unset it"
         ));
     }
     for path in ["training.amp", "learner.amp"].iter().filter(|_| word.is_some()) {

@@ -118,7 +118,7 @@ impl Manifest {
 
 /// A list of names in which two sets, or a set and a run, differ: they cannot be learnt from together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("of `{field}` it has {found}, expected {expected}")]
+#[error("in `{field}` it has {found}, expected {expected}")]
 pub struct Misfit {
     /// Field of the manifest.
     pub field: &'static str,
@@ -155,11 +155,11 @@ pub enum TrajectoryError {
     None(PathBuf),
     #[error("{path}: {why}")]
     Manifest { path: PathBuf, why: String },
-    #[error("{0}: format {1}, and this version reads {FORMAT}")]
+    #[error("{0}: format {1}, but this version reads {FORMAT}")]
     Format(PathBuf, u32),
     #[error("{path}: {misfit}")]
     Form { path: PathBuf, misfit: Misfit },
-    #[error("{0}: its SHA-256 is not that of the manifest: it was changed, or copied in part")]
+    #[error("{0}: its SHA-256 differs from the manifest's: it was changed, or copied in part")]
     Hash(PathBuf),
     #[error("{path}: {why}")]
     Shard { path: PathBuf, why: String },
@@ -239,7 +239,7 @@ impl TrajectorySet {
         if found != (shard.segments, shard.steps) {
             let (segments, steps) = (counted(found.0, "segment"), counted(found.1, "step"));
             return Err(unreadable(format!(
-                "{segments} with {steps}, the manifest says {} with {}",
+                "{segments} with {steps}, but the manifest says {} with {}",
                 shard.segments, shard.steps
             )));
         }

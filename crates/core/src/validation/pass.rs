@@ -236,7 +236,7 @@ pub(super) fn in_chunks(
             Ok(()) => first += count,
             Err(failure) if !is_halved && count > 1 && is_out_of_memory(&failure) => {
                 tracing::warn!(
-                    "no memory to validate {count} samples at once; half as many from here on in this batch"
+                    "no memory to validate {count} samples at once; the rest of this batch is validated in halves"
                 );
                 (chunk, is_halved) = (count / 2, true);
             }

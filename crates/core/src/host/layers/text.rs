@@ -213,7 +213,7 @@ impl LayerDesign for TextHead {
         let tied = format!("{}.tokens", self.embedding);
         let weight = params.all().find(|param| param.name == tied);
         let Some(weight) = weight.map(|param| param.tensor.shallow_clone()) else {
-            let message = format!("op {name} uses the weight {tied}, which no op before it has");
+            let message = format!("op {name} uses the weight {tied}, which no earlier op has");
             return Err(HostError::Broken(message));
         };
         Ok(Box::new(TextHeadLayer {

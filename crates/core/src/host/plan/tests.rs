@@ -19,16 +19,16 @@ fn a_line_with_a_fault_is_told_what_it_is() {
     let with_block = |plan: HostPlan| plan.layer("block", Conv::new(4, 3));
     let block = || with_block(HostPlan::new(1, 4));
     let table = [
-        (HostPlan::new(1, 4).head(10), "a host of 1 op; at least 2 are needed"),
+        (HostPlan::new(1, 4).head(10), "the host has 1 op; it needs at least 2"),
         (with_block(block()).head(10), "two ops of the host are called block"),
         (block().pool().pool().pool().head(10), "leaves 4 channels of 0x0 pixels"),
         (
             with_block(HostPlan::new(1, 4).slot(0, 0)).head(10),
             "before its first op",
         ),
-        (block().head(10).slot(0, 0), "behind its head"),
+        (block().head(10).slot(0, 0), "after its head"),
         (block().slot(0, 0).pool().slot(0, 0).head(10), "two slots r0c0"),
-        (block().slot(0, 0).slot(0, 1).head(10), "are behind the same op"),
+        (block().slot(0, 0).slot(0, 1).head(10), "are after the same op"),
     ];
     for (plan, fault) in table {
         let found = problems(&plan);
@@ -83,11 +83,11 @@ fn a_layer_is_held_to_its_design() {
 
     assert_eq!(build(3, false), Ok(()));
     for (declared, grows, why) in [
-        (4, false, "4 parameters and has 3"),
+        (4, false, "4 parameters, but has 3"),
         (
             3,
             true,
-            "an output of [1, 4, 4, 4] for one sample and makes [1, 3, 4, 4]",
+            "an output of [1, 4, 4, 4] for one sample, but makes [1, 3, 4, 4]",
         ),
     ] {
         let error = format!("the host cannot be built: op scale declares {why}");

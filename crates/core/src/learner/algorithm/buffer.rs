@@ -463,7 +463,7 @@ impl RolloutBuffer {
         let rows: Vec<Row> = round.get("rollout.rows")?;
         let fits = |row: &Row| row.steps.len() <= self.shape.steps;
         if rows.len() != self.shape.envs || !rows.iter().all(fits) {
-            let (name, why) = ("rollout.rows".into(), "they are those of another rollout".into());
+            let (name, why) = ("rollout.rows".into(), "they belong to another rollout".into());
             return Err(UnfinishedRoundError::Unreadable { name, why }.into());
         }
         self.rows = rows;

@@ -188,10 +188,10 @@ fn sizes_that_cannot_be_are_refused_before_anything_is_allocated() {
             *graph = graph.clone().with_seed(seed).0;
         }),
     ].join("\n"), @r"
-    layer `input` of the network cannot be: 0 isn't a size; valid: 1 to 1048576
-    layer `block0` of the network cannot be: it reads 1 channel, and the layers before it make 3
-    the host cannot be built: slot r0c0 of the host is before its first op or behind its head; valid: between two ops
-    layer `r0c0_3` of the network cannot be: 4 channels do not divide into 3 heads
+    layer `input` of the network cannot be built: 0 isn't a size; valid: 1 to 1048576
+    layer `block0` of the network cannot be built: it reads 1 channel, but the layers before it make 3
+    the host cannot be built: slot r0c0 of the host is before its first op or after its head; valid: between two ops
+    layer `r0c0_3` of the network cannot be built: 4 channels do not divide into 3 heads
     ");
 }
 

@@ -109,7 +109,7 @@ fn the_convolutions_of_a_vgg_are_taken_and_its_classifier_is_not() {
     assert!(notes[1].starts_with("classifier.0.weight of "), "{notes:?}");
     let plain = BTreeMap::from([("features.3.weight", tensor(&[4, 2, 3, 3], Kind::Float))]);
     let refused = said(read(&plain, &spec.plan(10)));
-    assert!(refused.contains("no norms behind its convolutions"), "{refused}");
+    assert!(refused.contains("no norms after its convolutions"), "{refused}");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn halves_become_floats_and_everything_that_does_not_fit_is_said_at_once() {
     for kind in [Kind::BFloat16, Kind::Double] {
         let other = BTreeMap::from([("head.bias", tensor(&[10], kind))]);
         let note = &read(&other, &plan).unwrap().notes[0];
-        assert!(note.contains("and 3 more: episodes start as without it"), "{note}");
+        assert!(note.contains("and 3 more: these start with random weights"), "{note}");
     }
 
     let wrong = [
@@ -132,10 +132,10 @@ fn halves_become_floats_and_everything_that_does_not_fit_is_said_at_once() {
         ("block0.norm.num_batches_tracked", tensor(&[], Kind::Int64)),
     ];
     let said = said(read(&BTreeMap::from(wrong), &plan));
-    let shapes = "`head.weight` is F32 [12, 8], expected F32 [10, 8]; `tail.bias` belongs to no layer";
+    let shapes = "`head.weight` is F32 [12, 8], expected F32 [10, 8]; `tail.bias` doesn't belong to any layer";
     assert!(said.contains(shapes), "{said}");
     assert!(said.contains("`head.bias` is I64 [10], expected F32 [10]"), "{said}");
-    assert!(said.contains("not given: block0.conv.weight, "), "{said}");
+    assert!(said.contains("missing: block0.conv.weight, "), "{said}");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn what_wraps_a_network_puts_before_every_name_is_passed_over() {
 
         let weights = read(&BTreeMap::from(given), &small()).unwrap();
 
-        let said = format!("`{prefix}` before every name in ");
+        let said = format!("the prefix `{prefix}` of the names in ");
         assert!(weights.notes[0].starts_with(&said), "{:?}", weights.notes);
         let own: Vec<&String> = weights.tensors.keys().collect();
         assert_eq!(own, ["head.bias", "head.weight"]);
@@ -174,7 +174,7 @@ fn what_wraps_a_network_puts_before_every_name_is_passed_over() {
     // A prefix before only some of them isn't one.
     let mixed = [("head.bias", bias), ("model.head.weight", weight)];
     let refused = said(read(&BTreeMap::from(mixed), &small()));
-    assert!(refused.contains("`model.head.weight` belongs to no layer"), "{refused}");
+    assert!(refused.contains("`model.head.weight` doesn't belong to any layer"), "{refused}");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
             &padded,
             "layer1.7.conv1.weight",
             vec![16, 16, 3, 3],
-            "it is of another depth",
+            "it has another depth",
         ),
     ] {
         // Adds a head, so that all names have no part in common.
@@ -234,7 +234,7 @@ fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
     for name in ["layer1.0.conv3.weight", "layer2.0.downsample.0.weight", "fc.1.weight"] {
         let refused = said(read(&BTreeMap::from([(name, tensor(&[4], Kind::Float))]), &padded));
         assert!(!refused.contains("another depth"), "{refused}");
-        let is_third = refused.contains("three convolutions, the host's two");
+        let is_third = refused.contains("three convolutions, the host's have two");
         assert_eq!(is_third, name.contains("conv3"), "{refused}");
     }
     let many = (0..500).map(|index| (format!("other{index}.weight"), tensor(&[1], Kind::Float)));
@@ -274,7 +274,7 @@ fn weights_without_a_head_or_with_one_for_other_classes_are_all_of_the_body() {
     let [note] = &weights.notes[..] else {
         panic!("{:?}", weights.notes);
     };
-    let told = "is for 12 classes, the data have 10: episodes start as without it";
+    let told = "is for 12 classes, but the data have 10: episodes start with a new head";
     assert!(note.ends_with(told), "{note}");
     // A head of another width is refused.
     given.insert("head.weight".into(), tensor(&[12, 9], Kind::Float));

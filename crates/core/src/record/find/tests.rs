@@ -66,7 +66,7 @@ fn a_run_that_is_not_there_is_told_with_those_that_look_like_it() {
     assert!(why("Quickstart", root.path()).contains(&format!("did you mean {} or {}?", NAMES[2], NAMES[0])));
     assert!(why("digits-resque-cd34", root.path()).contains(&format!("did you mean {}?", NAMES[1])));
     let gone = root.path().join("gone");
-    assert!(why("nope", &gone).contains("the folder RUNS is not there"));
+    assert!(why("nope", &gone).contains("the folder RUNS does not exist"));
     std::fs::write(root.path().join("latest"), "20250101-000000-old-0000").unwrap();
     assert!(why("latest", root.path()).starts_with("the newest run in RUNS was 20250101-000000-old-0000"));
 }
@@ -76,6 +76,6 @@ fn a_beginning_of_several_runs_lists_them() {
     let root = runs(&NAMES);
 
     let runs = format!("{}, {}", NAMES[2], NAMES[1]);
-    let told = format!("20260102 may be any of 2 runs in RUNS: {runs}; write more of the one that you mean");
+    let told = format!("20260102 may be any of 2 runs in RUNS: {runs}; write more of its name");
     assert_eq!(why("20260102", root.path()), told);
 }

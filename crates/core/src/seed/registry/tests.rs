@@ -94,14 +94,14 @@ fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach
 
     assert_eq!(checked(Scale::Sound, 8), Ok(()));
     assert_unfit(Scale::Sound, 6, "the width isn't a multiple of 4");
-    assert_unfit(Scale::Miscounts, 8, "it declares 9 parameters and has 1");
+    assert_unfit(Scale::Miscounts, 8, "it declares 9 parameters, but has 1");
     let why = "it changes the network at initialisation; its residual must start at exactly 0";
     assert_unfit(Scale::Changes, 8, why);
     let why = "it turns Float [1, 8, 8, 8] into Float [1, 8, 1, 8]; a seed must keep its input's shape and type";
     assert_unfit(Scale::Crops, 8, why);
     let why = "no gradient reaches `dead` within 3 steps of SGD; a seed must be alive at initialisation";
     assert_unfit(Scale::HalfDead, 8, why);
-    let why = "it writes to its input; a seed must leave that as it is";
+    let why = "it writes to its input; a seed must leave its input unchanged";
     assert_unfit(Scale::Writes, 8, why);
 }
 

@@ -65,12 +65,12 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
     BuiltIn::new(
         ("blind_policy", "the policy decides regardless of what it sees"),
         (Below, 0.0005), 10, Info,
-        "train it longer and with more envs, or see by `simic-engine eval` whether a schedule does as well", blind_policy,
+        "train it longer and with more envs, or check with `simic-engine eval` whether a schedule does as well", blind_policy,
     ),
     BuiltIn::new(
         ("dead_host", "the validation accuracy does not change at all"),
         (AtMost, 0.0), 10, Warning,
-        "leave it where few do so from their first step, by their initial weights; else lower the rate of task.host_opt", dead_host,
+        "leave it if few do so from the first step, due to initial weights; else lower the rate of task.host_opt", dead_host,
     ),
     BuiltIn::new(
         ("degradation", "the accuracy has fallen far below what it was"),
@@ -85,7 +85,7 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
     BuiltIn::new(
         ("gradient_pathology", "a seed's gradients vanish or explode"),
         (AtLeast, 1.0), 3, Warning,
-        "leave it to the controller where few do; else lower the rate of task.seed_opt", gradient_pathology,
+        "if few do, leave it to the controller; else lower the rate of task.seed_opt", gradient_pathology,
     ),
     BuiltIn::new(
         ("gradient_spike", "the host's gradient is far beyond its usual size"),
@@ -93,7 +93,7 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
         "lower the host's learning rate, or look at the seed that was just blended in", gradient_spike,
     ),
     BuiltIn::new(
-        ("idle_critic", "the critic explains nothing of what follows where there is a choice"),
+        ("idle_critic", "the critic explains none of the returns at steps with a choice"),
         (AtMost, 0.02), 10, Info,
         "train it with more envs or episodes an update, or look at what the policy observes", idle_critic,
     ),
@@ -113,12 +113,12 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
         "end the run here, or set run.run_early_stop", plateau,
     ),
     BuiltIn::new(
-        ("ratio_collapse", "the policy has made something it did far less likely in one update"),
+        ("ratio_collapse", "one update of the policy made one of its decisions far less likely"),
         (Below, 0.1), 1, Warning,
         "lower the policy's learning rate, the epochs of an update or its limit of divergence", ratio_collapse,
     ),
     BuiltIn::new(
-        ("ratio_explosion", "the policy has made something it did far more likely in one update"),
+        ("ratio_explosion", "one update of the policy made one of its decisions far more likely"),
         (Above, 5.0), 1, Warning,
         "lower the policy's learning rate, the epochs of an update or its limit of divergence", ratio_explosion,
     ),
@@ -143,7 +143,7 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
         "look for other work on this machine, or for storage that has become slow", throughput_drop,
     ).of_machine(),
     BuiltIn::new(
-        ("value_collapse", "the critic is far off what is paid"),
+        ("value_collapse", "the critic's values are far from the returns"),
         (Above, 5.0), 3, Warning,
         "lower the policy's learning rate, or raise the weight of the value loss", value_collapse,
     ),

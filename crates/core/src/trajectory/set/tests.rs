@@ -90,7 +90,7 @@ fn what_is_damaged_is_named() {
     let mut renamed = shard.clone();
     renamed.segments = 2;
     std::fs::write(&path, &whole).unwrap();
-    let count = "1 segment with 2 steps, the manifest says 2 with 2";
+    let count = "1 segment with 2 steps, but the manifest says 2 with 2";
     assert_refused(set.read(&renamed), count);
     let none = "isn't a set of trajectories: it has no manifest.json";
     assert_refused(TrajectorySet::open(folder.path()), none);
@@ -105,6 +105,6 @@ fn a_set_of_another_form_is_not_continued_and_the_field_is_named() {
 
     let refused = TrajectorySet::begin(folder.path().join("a.traj"), other, 1);
 
-    let field = "of `slots` it has `r0c0` in place 1, expected `r0c1` in place 1";
+    let field = "in `slots` it has `r0c0` in place 1, expected `r0c1` in place 1";
     assert_refused(refused, field);
 }
