@@ -192,7 +192,7 @@ fn a_topology_that_is_none_is_refused() {
     let norm = r#"(slot: "r0c0", blueprint: "norm")"#;
 
     let none = format!("{LENGTH} --set policy.controller=static");
-    assert_refused(folder.path(), &none, &["a static topology needs one"]);
+    assert_refused(folder.path(), &none, &["the static controller needs seeds"]);
     let twice = format!("{none} --set 'initial_topology=seeds([{norm}, {norm}])'");
     assert_refused(folder.path(), &twice, &["slot r0c0 is listed twice"]);
 }

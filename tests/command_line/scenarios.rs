@@ -68,7 +68,7 @@ fn a_host_that_does_not_fit_is_told_with_the_fields_to_set() {
     let small = "cnn((in_channels: 1, base_channels: 4, n_blocks: 2, pool_layers: 2, input_hw: 8))";
     let colours = [
         "task.host: expected one mean per channel of the host (3) in task.normalise, found 1",
-        "or task.normalise: auto",
+        "or write task.normalise: auto",
     ];
     let smaller = [
         "the host has no slot r0c2; valid: r0c0, r0c1, r1c0, r1c1",

@@ -229,7 +229,7 @@ fn weights_and_frozen_layers_that_cannot_be_are_reported_where_they_stand() {
         (
             "weights: (path: \"given.safetensors\", envs: 3)",
             as_ever,
-            [":3:", "the first 3 envs of a run of 2"],
+            [":3:", "the first 3 envs, but the run has 2"],
         ),
         (
             "freeze: [\"all\"]",

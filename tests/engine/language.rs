@@ -55,15 +55,15 @@ fn what_does_not_fit_text_is_told_where_it_was_written() {
         ),
         (
             r#"(task: preset("synth_tokens", (host: cnn((in_channels: 1)))))"#.into(),
-            "the host reads images, the data are text",
+            "the host reads images, but the data are text",
         ),
         (
             r#"(task: preset("digits_baseline", (host: transformer(()))))"#.into(),
-            "the host reads text, the data are images",
+            "the host reads text, but the data are images",
         ),
         (
             written("block: 16, train", "block: 32, train"),
-            "windows of 32 tokens; the host reads at most 16",
+            "windows of 32 tokens, but the host reads at most 16",
         ),
         (r#"(task: preset("bytes_lm"))"#.into(), "no text file is named"),
         (token_files.clone(), "no token file is named"),

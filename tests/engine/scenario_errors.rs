@@ -216,7 +216,7 @@ fn what_cannot_be_played_is_refused_and_what_trains_nothing_is_warned_about() {
     for (scenario, complaint) in [
         (
             "policy: (masks: (action_space: (allowed_ops: [\"prune\"])))",
-            "policy.masks.action_space.allowed_ops: \"wait\" is missing, which is always possible",
+            "policy.masks.action_space.allowed_ops: \"wait\" is missing; add it, as waiting is always possible",
         ),
         (
             "policy: (masks: (action_space: (style: [])))",
@@ -236,7 +236,7 @@ fn what_cannot_be_played_is_refused_and_what_trains_nothing_is_warned_about() {
         ),
         (
             "run: (max_steps: 17), policy: (schedule: (entries: [(step: 18, command: commit(slot: \"r0c0\"))]))",
-            "step 18 lies beyond the episode's 17 steps",
+            "there is no step 18; the episode has 17 steps",
         ),
         (
             "task: preset(\"synth_baseline\", (data: synth_images((height: 12, width: 32))))",

@@ -352,7 +352,7 @@ fn is_replaceable(path: &Path, is_kind: fn(&Metadata) -> bool) -> io::Result<()>
     match fs::symlink_metadata(path) {
         Ok(there) if !is_kind(&there) => Err(io::Error::new(
             ErrorKind::AlreadyExists,
-            "what is there, as a device or a link, is not replaced: give another name",
+            "a device or a link is not replaced: give another name",
         )),
         _ => Ok(()),
     }

@@ -101,7 +101,7 @@ where
             ..unknown
         })?;
         if below.is_empty() {
-            found.doc = "What may be set of it.";
+            found.doc = "Its settings.";
         }
         return Ok(of_field(whole(path), below, found, catalog, &default_of));
     }

@@ -137,12 +137,12 @@ fn descend(
         Kind::List(inner) => {
             let index = segment.parse::<usize>();
             let Value::List(items) = &mut node.value else {
-                return Err(format!("there is no list yet that `{segment}` could be an entry of").into());
+                return Err(format!("there is no list yet, so there is no entry `{segment}`").into());
             };
             let count = items.len();
             match index.ok().and_then(|index| items.get_mut(index)) {
                 Some(item) => descend(inner, item, rest, value, catalog),
-                None => Err(format!("the list has {count} entries, counted from 0; `{segment}` is none").into()),
+                None => Err(format!("there is no entry `{segment}`; the list has {count}, counted from 0").into()),
             }
         }
         Kind::Record(fields) => match fields.iter().find(|field| field.name == segment) {
@@ -195,7 +195,7 @@ fn descend(
                     }
                     descend(&items[index].kind, &mut given[index], rest, value, catalog)
                 }
-                _ => Err(format!("no choice is made here yet that has `{segment}`; set the whole value").into()),
+                _ => Err(format!("no choice with `{segment}` is made here yet; set the whole value").into()),
             }
         }
         _ => Err(String::from("this value has no fields").into()),
@@ -236,7 +236,7 @@ fn settings_kind(
     catalog: &Catalog,
 ) -> Result<&'static Kind, Miss> {
     let (Some(Value::Text(part)) | Some(Value::Word(part))) = record.field(of).map(|named| &named.value) else {
-        return Err(format!("no part is named by `{of}` yet; set the whole value").into());
+        return Err(format!("`{of}` does not name a part yet; set the whole value").into());
     };
     let declared = catalog.settings_of(fields, of, part);
     // A name that is not registered is reported at its own place.

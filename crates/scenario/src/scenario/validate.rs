@@ -81,7 +81,7 @@ impl Findings {
     fn require_step<S: Into<String>>(&mut self, step: u32, task: &TaskSpec, paths: impl IntoIterator<Item = S>) {
         if step > task.max_steps {
             let steps = counted(task.max_steps, "step");
-            let message = format!("step {step} lies beyond the episode's {steps}");
+            let message = format!("there is no step {step}; the episode has {steps}");
             self.error(paths, message);
         }
     }
@@ -211,7 +211,7 @@ fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Find
 /// Whether the topology that episodes start with fits task and controller.
 fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
     if scenario.policy.controller == "static" && scenario.initial_topology == InitialTopology::Empty {
-        let message = "a static topology needs one: initial_topology is empty";
+        let message = "the static controller needs seeds, but initial_topology is empty";
         findings.error(["policy.controller", "initial_topology"], message);
         findings.help("controller \"wait\" plays the host alone");
     }
@@ -256,7 +256,7 @@ fn check_action_space(scenario: &Scenario, catalog: &Catalog, findings: &mut Fin
         findings.help("leave it out to allow everything");
     }
     if excludes(&space.allowed_ops, &LifecycleOp::Wait) {
-        let message = "\"wait\" is missing, which is always possible";
+        let message = "\"wait\" is missing; add it, as waiting is always possible";
         findings.error([format!("{ACTION_SPACE}.allowed_ops")], message);
     }
     if let Some(blueprints) = &space.blueprint
@@ -343,9 +343,9 @@ fn check_reward(scenario: &Scenario, profile: &RewardProfile, findings: &mut Fin
     let (mode, attribution) = (scenario.reward.mode(), &scenario.attribution);
     let need = profile.measurement;
     if need != MeasurementNeed::Unknown && attribution.strategy == AttributionStrategy::Off {
-        let message = format!("reward {mode} pays for what seeds contribute, but none of it is measured");
+        let message = format!("reward {mode} pays for contributions of seeds, but none is measured");
         findings.error(["attribution.strategy", "reward"], message);
-        findings.help("measure it with attribution.strategy: auto");
+        findings.help("measure them with attribution.strategy: auto");
     }
     let is_met = match (need, attribution.cadence) {
         (MeasurementNeed::Unknown | MeasurementNeed::AtTheEnd, _) | (_, Cadence::EveryStep | Cadence::EveryK(1)) => {
@@ -370,7 +370,7 @@ fn check_learner(scenario: &Scenario, findings: &mut Findings) {
     let learner = &scenario.learner;
     if learner.episodes_per_update > scenario.run.rounds {
         let message = format!(
-            "an update takes {}, the run has {}: nothing is learnt",
+            "an update takes {}, but the run has {}: nothing is learnt",
             counted(learner.episodes_per_update, "round"),
             scenario.run.rounds
         );
@@ -379,7 +379,7 @@ fn check_learner(scenario: &Scenario, findings: &mut Findings) {
         check_rollouts(scenario, findings);
     }
     if matches!(learner.algorithm, Algorithm::Clone(_)) && !learner.is_offline() {
-        let message = "there is nothing to imitate; name recordings: learner.recordings.sets";
+        let message = "there is nothing to imitate; list recordings in learner.recordings.sets";
         findings.error(["learner.algorithm"], message);
     }
     let end = learner.last_entropy_coef();

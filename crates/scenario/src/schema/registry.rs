@@ -112,7 +112,7 @@ impl NameError {
         Err(Self::Refused {
             noun,
             name: name.into(),
-            why: "a name has at least one letter or digit, and beside these `_` and `-` alone".into(),
+            why: "a name consists of letters, digits, `_` and `-`".into(),
         })
     }
 }

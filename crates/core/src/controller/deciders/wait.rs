@@ -22,7 +22,7 @@ impl StaticController {
         match context.scenario.initial_topology {
             InitialTopology::Empty => Err(PolicyError::config(
                 "initial_topology",
-                "is empty, but a static topology needs one; controller \"wait\" plays the host alone",
+                "is empty, but the static controller needs seeds; controller \"wait\" plays the host alone",
             )),
             InitialTopology::Seeds(_) => Ok(Self),
         }

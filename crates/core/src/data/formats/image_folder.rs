@@ -31,7 +31,8 @@ const UNREAD: &[&str] = &["tif", "tiff", "avif", "heic", "heif", "jxl"];
 /// Files and folders that systems create, in addition to hidden ones.
 const LEFT_BEHIND: &[&str] = &["__MACOSX", "@eaDir"];
 /// The reason why a folder in that of a class is not read.
-const INNER: &str = "folders inside that of a class (give that one if they are classes or parts; move images up into it)";
+const INNER: &str =
+    "folders inside that of a class (give that one if they are classes or parts; move images up into it)";
 
 /// More bytes of pixels than a byte of a file can encode: deflate makes at most 1032 bytes of one, a PNG has 8 pixels in
 /// one of those, and a pixel becomes 3 bytes. Other formats stay below that, except a WebP of one colour.
@@ -87,7 +88,8 @@ pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     let largest = |pool: &Pool| pool.part.pixels().ok()?.iter().copied().max();
     // The equivalent of 4095 of 65 535 on a scale to 255.
     if heads.are_deep && found.parts().all(|(_, pool)| largest(pool) <= Some(16)) {
-        let told = "image_folder: no value is above 16 of 255, as if files of 16 bits held 12: save 16 times the values";
+        let told =
+            "image_folder: no value is above 16 of 255, as if files of 16 bits held 12: save 16 times the values";
         found.notes.push(told.into());
     }
     Ok(found)

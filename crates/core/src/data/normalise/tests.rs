@@ -27,5 +27,5 @@ fn a_constant_channel_and_a_wrong_count_are_refused() {
     let (mean, std) = (vec![0.5], vec![0.25; 3]);
     let constants = Normalise::Constants { mean, std };
     let short = resolve("short", &constants, &Part::default(), 3, 255.0);
-    assert_refused(short, "mean has 1 value, the data 'short' has 3 channels");
+    assert_refused(short, "mean has 1 value, but the data 'short' has 3 channels");
 }

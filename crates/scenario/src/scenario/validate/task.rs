@@ -46,7 +46,7 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
         findings.error(["task.split.val_permille", "task.split"], message);
     }
     if task.data == DataSource::Digits && task.augment.is_some_and(|augment| augment.flip_p > 0.0) {
-        let message = "mirrored digits are other digits, or none; 0.0 is advised";
+        let message = "a mirrored digit is another digit, or isn't one; write 0.0";
         findings.warning(["task.augment.flip_p", "task.augment"], message);
     }
     if let Some(side) = task.augment.and_then(|augment| augment.cutout)
@@ -54,7 +54,7 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
         && task.data.topology() == Topology::Image
     {
         let message = format!(
-            "a square of {side} blanks every image of {0}x{0} as a whole; valid: below {1}",
+            "a square of {side} blanks every {0}x{0} image completely; valid: below {1}",
             host.side,
             host.side.saturating_mul(2)
         );
@@ -79,7 +79,7 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
                     ],
                     message,
                 );
-                findings.help("give one a channel, or task.normalise: auto, which measures them on the training part");
+                findings.help("give one per channel, or write task.normalise: auto, measured on the training part");
             }
         }
     }
@@ -87,11 +87,11 @@ fn check_data(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
 
 fn check_residency(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     if scenario.data.residency == Residency::Stream && !task.data.has_records() {
-        let message = "these data are made or decoded as a whole; there are no records to stream from a file";
+        let message = "these data are generated or decoded as a whole; there are no records to stream from a file";
         findings.error(["data.residency"], message);
         findings.help(
-            "stream is for cifar10, cifar100, idx, idx_folder, npy, text and token_files, not packed; for others write \
-             residency: auto",
+            "stream is for cifar10, cifar100, idx, idx_folder, npy, text and token_files that are not packed; \
+             otherwise write residency: auto",
         );
     }
 }
@@ -132,13 +132,13 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
 fn check_reader(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     let Some(text) = task.data.text() else {
         if host.topology == Topology::Tokens {
-            findings.error(["task.host", "task.data"], "the host reads text, the data are images");
+            findings.error(["task.host", "task.data"], "the host reads text, but the data are images");
         }
         return;
     };
     if host.topology == Topology::Image {
-        findings.error(["task.host", "task.data"], "the host reads images, the data are text");
-        findings.help("hosts for text are transformer((..))");
+        findings.error(["task.host", "task.data"], "the host reads images, but the data are text");
+        findings.help("write a host for text: transformer((..))");
         return;
     }
     if task.classes != text.vocab {
@@ -149,7 +149,7 @@ fn check_reader(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
         findings.error(["task.classes", "task.data.vocab", "task.data"], message);
     }
     if (text.block as i128) > i128::from(host.side) {
-        let message = format!("windows of {} tokens; the host reads at most {}", text.block, host.side);
+        let message = format!("windows of {} tokens, but the host reads at most {}", text.block, host.side);
         let paths = ["task.data.block", "task.host.block", "task.data", "task.host"];
         findings.error(paths, message);
     }
@@ -171,7 +171,7 @@ fn check_host(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
                     "task.host".into(),
                     "task.data".into(),
                 ];
-                let message = format!("the host takes {what} {expected}, the data has {what} {found}");
+                let message = format!("the host takes {what} {expected}, but the data has {what} {found}");
                 findings.error(paths, message);
             }
         }
@@ -203,13 +203,13 @@ fn check_weights(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findi
     let frozen = |layer: &String| task.freeze.iter().flatten().any(|name| stands_for(name, layer));
     let gates = &scenario.lifecycle.gates;
     if gates.mode == GateMode::Strict && host.layers.iter().all(frozen) {
-        let message = "a host that is frozen as a whole has no gradient to compare a seed's with: no gate would open";
+        let message = "a completely frozen host has no gradient to compare with a seed's, so no gate would open";
         findings.error(["lifecycle.gates.mode", "task.freeze"], message);
         findings.help("write mode: permissive");
     }
     let envs = task.weights.as_ref().and_then(|weights| weights.envs);
     if let Some(envs) = envs.filter(|envs| *envs > scenario.run.n_envs) {
-        let message = format!("the first {envs} envs of a run of {}", scenario.run.n_envs);
+        let message = format!("the first {envs} envs, but the run has {}", scenario.run.n_envs);
         findings.error(["task.weights.envs", "task.weights", "run.n_envs"], message);
     }
 }
@@ -217,7 +217,7 @@ fn check_weights(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findi
 fn check_batches(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     if scenario.training.micro_batches > task.batch_size {
         let message = format!(
-            "{} micro-batches of a batch of {}",
+            "{} micro-batches, but the batch has {} samples",
             scenario.training.micro_batches, task.batch_size
         );
         findings.error(["training.micro_batches", "task.batch_size"], message);
@@ -281,7 +281,7 @@ fn check_batch_norm(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, fi
             "task.preset",
         ];
         findings.error(paths, message);
-        findings.help("larger batches, fewer micro-batches, or fewer pools");
+        findings.help("use larger batches, fewer micro-batches, or fewer pools");
     }
 }
 

@@ -26,7 +26,7 @@ fn the_first_name_that_is_taken_or_cannot_be_one_is_kept() {
 
     let refused = |registry: &Registry<_>| registry.refused().map(ToString::to_string).unwrap_or_default();
     insta::assert_snapshot!(refused(&taken), @"the part name `Three` is taken; register yours under another");
-    insta::assert_snapshot!(refused(&bad), @r#"the part "a.b" cannot be registered: a name has at least one letter or digit, and beside these `_` and `-` alone"#);
+    insta::assert_snapshot!(refused(&bad), @r#"the part "a.b" cannot be registered: a name consists of letters, digits, `_` and `-`"#);
     assert_eq!(taken.iter().count(), 1);
 }
 

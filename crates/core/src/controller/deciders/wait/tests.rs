@@ -13,7 +13,8 @@ fn waits_although_slots_are_free() {
 #[test]
 fn a_static_topology_has_to_be_there() {
     let mut ground = Ground::default();
-    let why = "`initial_topology`: is empty, but a static topology needs one; controller \"wait\" plays the host alone";
+    let why =
+        "`initial_topology`: is empty, but the static controller needs seeds; controller \"wait\" plays the host alone";
     assert_eq!(StaticController::new(&ground.context()).unwrap_err().to_string(), why);
     ground.scenario.initial_topology = InitialTopology::Seeds(Vec::new());
     assert!(StaticController::new(&ground.context()).is_ok());
