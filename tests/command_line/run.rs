@@ -137,7 +137,7 @@ fn fallbacks_are_announced_once_and_summed_up() {
     let remarks = ends_with(0, &output);
     let announced = remarks.matches("the engine's own kernels failed").count();
     assert_eq!(announced, 1, "{remarks}");
-    assert_has(&remarks, &["a kernel was told to fail"]);
+    assert_has(&remarks, &["a kernel failed on request"]);
     let summary = "\nfallbacks      2 batches by libtorch's operators, 0 in f32, 0 not as CUDA graphs\n";
     assert_has(&succeeds(&output), &[summary]);
 }

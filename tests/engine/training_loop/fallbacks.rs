@@ -155,7 +155,7 @@ fn kernels_that_fail_their_test_compute_nothing_of_the_run() {
     let tested = world.resource::<SelfTest>();
     assert_eq!(tested.kernels, Kernels::Libtorch);
     assert_eq!(tested.fallbacks.len(), 1, "{:?}", tested.fallbacks);
-    assert!(tested.fallbacks[0].ends_with("are not used: they fail: a kernel was told to fail"));
+    assert!(tested.fallbacks[0].ends_with("are not used: they fail: a kernel failed on request"));
     let devices = &world.resource::<Devices>().0;
     assert!(devices.iter().all(|backend| backend.kernels == Kernels::Libtorch));
     let steps = world.remove_resource::<Notes<Steps>>().map(|notes| notes.0);

@@ -40,7 +40,7 @@ void add_to_leaf(AccumulateGrad& leaf, Tensor grad) {
 void refuse_hooks(Node& node) {
   TORCH_CHECK(node.pre_hooks().empty() && node.tensor_pre_hooks().empty() && node.post_hooks().empty() &&
                   node.retains_grad_hooks().empty() && !node.tensor_post_acc_grad_hooks(),
-              "the engine's backward pass calls no hooks, and ", node.name(), " has one");
+              "the engine's backward pass calls no hooks, but ", node.name(), " has one");
 }
 
 variable_list through(Node& node, variable_list&& grads) {
@@ -58,7 +58,8 @@ variable_list through(Node& node, variable_list&& grads) {
 }
 
 void run_backward(const Tensor& objective) {
-  TORCH_CHECK(objective.numel() == 1 && objective.grad_fn() != nullptr, "a backward pass begins at a number that was computed from parameters");
+  TORCH_CHECK(objective.numel() == 1 && objective.grad_fn() != nullptr,
+              "a backward pass must begin at a number that was computed from parameters");
   at::AutoGradMode no_graph_of_gradients(false);
   // Few nodes are reached and not yet passed at any time.
   std::vector<Reached> front;

@@ -4,18 +4,18 @@ namespace {
 
 // Targets become addresses.
 const int64_t* checked_targets(const Tensor& targets, int64_t classes) {
-  TORCH_CHECK(targets.scalar_type() == at::kLong && targets.is_contiguous(), "targets are dense and i64");
+  TORCH_CHECK(targets.scalar_type() == at::kLong && targets.is_contiguous(), "targets must be dense and i64");
   const int64_t* classes_of = targets.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < targets.numel(); ++i)
-    TORCH_CHECK(classes_of[i] >= 0 && classes_of[i] < classes, "a label is ", classes_of[i], ", and there are ", classes,
+    TORCH_CHECK(classes_of[i] >= 0 && classes_of[i] < classes, "a label is ", classes_of[i], ", but there are ", classes,
                 " classes");
   return classes_of;
 }
 
 // Windows of bytes, and which of them a batch takes; numbers become addresses.
 simic::Windows checked_windows(const Tensor& windows, at::ScalarType kind, const Tensor& numbers, const char* what) {
-  TORCH_CHECK(windows.scalar_type() == kind && windows.stride(2) == 1, what, "s are bytes, run by run");
-  TORCH_CHECK(numbers.scalar_type() == at::kLong && numbers.is_contiguous(), "positions are dense and i64");
+  TORCH_CHECK(windows.scalar_type() == kind && windows.stride(2) == 1, what, "s must be bytes in dense runs");
+  TORCH_CHECK(numbers.scalar_type() == at::kLong && numbers.is_contiguous(), "positions must be dense and i64");
   const int64_t* at = numbers.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < numbers.numel(); ++i)
     TORCH_CHECK(at[i] >= 0 && at[i] < windows.size(0), "there is no ", what, " ", at[i]);
@@ -66,7 +66,8 @@ char* simic_gather_images(const Tensor* windows, const Tensor* positions, const 
       TORCH_CHECK(blanks.shape.rows == shape.rows && blanks.shape.run == shape.run && places->numel() == n,
                   "masks must be the same size as the windows");
     for (const Tensor* values : {a, b, static_cast<const Tensor*>(out)})
-      TORCH_CHECK(values->scalar_type() == at::kFloat && values->is_contiguous(), "factors, offsets and images are dense and f32");
+      TORCH_CHECK(values->scalar_type() == at::kFloat && values->is_contiguous(),
+                  "factors, offsets and images must be dense and f32");
     TORCH_CHECK(a->numel() == shape.rows * shape.run && b->numel() == a->numel() && out->numel() == n * a->numel(),
                 "factors, offsets and images must be the same size as the windows");
     kernels().gather_images(images, blanks, n, a->const_data_ptr<float>(), b->const_data_ptr<float>(),

@@ -66,7 +66,7 @@ void follow(const Tensor& running_mean, const Tensor& running_variance, const do
 
 ConvShape dense_shape(const Tensor& x, const Tensor& weight) {
   ConvShape shape = conv_shape(x, weight);
-  TORCH_CHECK(!shape.depthwise, "a block's convolution is dense; weights ", weight.sizes(), " are not");
+  TORCH_CHECK(!shape.depthwise, "a block's convolution must be dense; weights ", weight.sizes(), " are not");
   return shape;
 }
 
@@ -75,8 +75,8 @@ ConvShape strided_shape(const Tensor& x, const Tensor& weight, int64_t stride) {
   ConvShape shape = dense_shape(x, weight);
   shape.stride = stride;
   const bool is_whole = shape.inputs % 16 == 0 && shape.outputs % 16 == 0;
-  TORCH_CHECK(stride == 1 || (stride == 2 && is_whole), "a block has stride 1, or 2 with multiples of 16 channels, not ", stride,
-              " with ", shape.inputs, " and ", shape.outputs);
+  TORCH_CHECK(stride == 1 || (stride == 2 && is_whole), "a block must have stride 1, or 2 with multiples of 16 channels, not ",
+              stride, " with ", shape.inputs, " and ", shape.outputs);
   return shape;
 }
 
@@ -85,7 +85,7 @@ int64_t halved(int64_t side, bool pooled) { return pooled ? side / 2 : side; }
 // `shape`: of what the residual is added to.
 void check_residual(const Tensor& residual, const ConvShape& shape, bool pooled) {
   if (!residual.defined()) return;
-  TORCH_CHECK(!pooled, "a block with a residual has no pool");
+  TORCH_CHECK(!pooled, "a block with a residual cannot have a pool");
   TORCH_CHECK(is_served(residual) && residual.sizes() == at::IntArrayRef({shape.batch, shape.outputs, shape.height, shape.width}),
               "a residual ", residual.sizes(), " does not fit a block's ", shape.batch, " images of ", shape.outputs, " channels, ",
               shape.height, "x", shape.width);

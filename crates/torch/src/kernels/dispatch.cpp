@@ -35,7 +35,7 @@ thread_local const Kernels* forced_kernels = nullptr;
 thread_local int64_t calls_until_failure = 0;
 
 const Kernels& kernels() {
-  if (calls_until_failure > 0 && --calls_until_failure == 0) throw std::runtime_error("a kernel was told to fail");
+  if (calls_until_failure > 0 && --calls_until_failure == 0) throw std::runtime_error("a kernel failed on request");
   if (forced_kernels != nullptr) return *forced_kernels;
   static const Kernels* best = [] {
     for (const Level& level : levels())

@@ -98,8 +98,8 @@ ConvShape conv_shape(const Tensor& x, const Tensor& weight) {
   check_weights(weight, 4, "a convolution");
   const bool depthwise = weight.size(1) == 1 && weight.size(0) == x.size(1) && x.size(1) > 1;
   TORCH_CHECK(depthwise || weight.size(1) == x.size(1), "images of ", x.size(1), " channels do not fit weights of ", weight.sizes());
-  TORCH_CHECK(weight.size(2) == weight.size(3) && weight.size(2) % 2 == 1, "kernels are odd squares, not ", weight.sizes());
-  TORCH_CHECK(depthwise || weight.size(2) <= 3, "dense kernels are 1 or 3 wide here, not as in ", weight.sizes());
+  TORCH_CHECK(weight.size(2) == weight.size(3) && weight.size(2) % 2 == 1, "kernels must be odd squares, not ", weight.sizes());
+  TORCH_CHECK(depthwise || weight.size(2) <= 3, "dense kernels must be 1 or 3 wide, not as in ", weight.sizes());
   return {x.size(0), x.size(2), x.size(3), x.size(1), weight.size(0), weight.size(2), depthwise};
 }
 
@@ -133,7 +133,7 @@ class Kept {
   explicit Kept(const Tensor& t) : tensor(t), version(t.unsafeGetTensorImpl()->version_counter().current_version()) {}
 
   const Tensor& get() const {
-    TORCH_CHECK(tensor.defined(), "a backward pass goes through a graph once");
+    TORCH_CHECK(tensor.defined(), "a backward pass can go through a graph only once");
     TORCH_CHECK(tensor.unsafeGetTensorImpl()->version_counter().current_version() == version,
                 "a tensor was changed in place before the backward pass that needs it");
     return tensor;

@@ -135,7 +135,7 @@ impl Trained<'_> {
         };
         let held = state.iter().take_while(|list| list.len() == params.len()).count();
         if held < lists {
-            let what = format!("{held} of {lists} lists of an optimizer's state are those of its parameters");
+            let what = format!("only {held} of {lists} lists of an optimizer's state fit its parameters");
             return Err(TorchError::Other(what));
         }
         let (first, second, counts) = (list(0), list(1), list(2));

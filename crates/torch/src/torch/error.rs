@@ -12,9 +12,9 @@ use tch::TchError;
 pub enum TorchError {
     /// Fewer rows at a time, smaller batches, shorter episodes or fewer envs may help.
     #[error(
-        "no memory is left: {0}; what helps: batches in more parts, in a run that has a checkpoint by `simic-engine resume \
-         RUN --allow training.micro_batches --set training.micro_batches=N`; a smaller task.batch_size, fewer envs per \
-         device; where a rollout was made, fewer run.max_steps or run.n_envs"
+        "no memory is left: {0}; split batches into more parts (if the run has a checkpoint: `simic-engine resume RUN \
+         --allow training.micro_batches --set training.micro_batches=N`), or lower task.batch_size or the envs per \
+         device; if a rollout was too large, lower run.max_steps or run.n_envs"
     )]
     OutOfMemory(String),
     /// The process's device state is lost, and the device can't be used any more. Start the process again, and resume the run
@@ -137,7 +137,7 @@ fn plain(error: &str) -> String {
         .split_once("message: \"")
         .and_then(|(_, rest)| rest.split_once('"'));
     quoted.map_or_else(
-        || format!("this isn't a sound safetensors file ({error})"),
+        || format!("this isn't a valid safetensors file ({error})"),
         |(message, _)| message.into(),
     )
 }

@@ -35,7 +35,7 @@ pub fn mixed_kind(field: &str, mode: AmpMode, on_cuda: bool) -> Option<Kind> {
         AmpMode::Fp16 => Some(Kind::Half),
         AmpMode::Auto if !on_cuda => {
             tracing::warn!(
-                "{field}: auto means f32 except on CUDA; bf16 or fp16, asked for by name, are used elsewhere too"
+                "{field}: auto means f32 except on CUDA; bf16 or fp16, if you set it, is used elsewhere too"
             );
             None
         }

@@ -13,7 +13,7 @@ fn kernels_that_fail_are_refused_by_name() {
     let why = refusal().expect("one fails");
 
     assert!(why.starts_with("the engine's own kernels for "), "{why}");
-    let end = " are not used: they fail: a kernel was told to fail";
+    let end = " are not used: they fail: a kernel failed on request";
     assert!(why.ends_with(end), "{why}");
 }
 
