@@ -18,10 +18,10 @@ pub fn adaptation_text(adapted: &Adapted, place: &Path, width: usize) -> String 
     let why: Vec<String> = reasons.map(|reason| wrapped(&capitalised(reason), width)).collect();
     let why = why.join("\n");
     let recognised = adapted.recognised.map_or_else(String::new, |[new, old]| {
-        format!("by statistics alone, {new:.0} % of new and {old:.0} % of old batches of {RECOGNISED} images are told apart\n")
+        format!("statistics alone recognise {new:.0} % of new and {old:.0} % of old batches of {RECOGNISED} images\n")
     });
     format!(
-        "{table}\n{why}\n{recognised}{} has the given network, as it was, and its domain `{}`\n",
+        "{table}\n{why}\n{recognised}{} contains the given network, unchanged, and its domain `{}`\n",
         place.display(),
         adapted.domain
     )

@@ -8,8 +8,8 @@ use crate::reward::{Audit, AuditRow};
 const SUMMARY: &str = "what it does";
 
 const EXPLANATION: &str = "Nothing is trained: scripts play the scenario's lifecycle with seeds of known worth on a host \
-                           that reads 30 % without them. No exploiter may earn more than waiting or as much as honest growth; \
-                           commit_at_once may earn what its committed accuracy is worth.";
+                           that reaches 30 % without them. No exploiter may earn more than waiting or as much as honest \
+                           growth; commit_at_once may earn what its committed accuracy is worth.";
 
 /// Earnings of each script, in lines of at most `width` characters.
 pub fn audit_text(audit: &Audit, width: usize) -> String {
@@ -44,7 +44,7 @@ pub fn exploited(row: &AuditRow, audit: &Audit) -> String {
     let earns = format!("{} ({}) earns {:+.3}", row.strategy, row.summary, row.discounted);
     match row.allowed {
         None => format!("{earns}, no more than waiting"),
-        Some(allowed) if row.discounted > allowed => format!("{earns}, {allowed:+.3} is allowed"),
-        Some(_) => format!("{earns}, honest growth {honest:+.3}"),
+        Some(allowed) if row.discounted > allowed => format!("{earns}, but only {allowed:+.3} is allowed"),
+        Some(_) => format!("{earns}, but honest growth earns {honest:+.3}"),
     }
 }

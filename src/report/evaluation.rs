@@ -14,17 +14,17 @@ use crate::files::counted;
 const SEEDS_SHOWN: usize = 8;
 /// Explanations below the tables.
 const LEGEND: [&str; 6] = [
-    "intervals: over the episodes of this one training; how another training would end is a matter for several of them \
-     (`sweep`, then `compare`)",
+    "intervals: over the episodes of this one training; to see how others would end, train several (`sweep`, then \
+     `compare`)",
     "p: sign flips of episodes, corrected by Holm's method for all opponents; verdict: of the policy, by accuracy",
     "committed, test %: the host with its committed seeds alone, on images that nothing else reads",
     "GMAC: billions of multiply-accumulates of training and validation",
-    "lost: seeds that no order removed: held for too long, not finite, rolled back",
-    "no commit, %: of the episodes; at step: mean of those in which it happened",
+    "lost: seeds removed without an order: held for too long, not finite, rolled back",
+    "no commit, %: of the episodes; at step: mean over those in which it happened",
 ];
-const COSTS_LEGEND: &str = "from scratch: in each episode the architecture that the policy grew in it, from its first step on; found by: \
-                            what training or search took, GMAC; by net: of the schedules the best by J, or by accuracy minus rent \
-                            where the scenario has no such price";
+const COSTS_LEGEND: &str = "from scratch: in each episode, the architecture that the policy grew in it, from the first step; \
+                            found by: GMAC of the training or search; by net: the best schedule by J, or by accuracy minus rent \
+                            if the scenario has no such price";
 /// Indent of the numbers of a slot.
 const INDENT: &str = "        ";
 

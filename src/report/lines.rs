@@ -40,7 +40,7 @@ const LEGEND: &str = "accuracy in %: mean of the envs, rolling mean of ten round
 seeds: germinated/committed/pruned; steps/s: of all envs; left: estimated time";
 /// The same for runs that learn from recordings.
 const OFFLINE_LEGEND: &str =
-    "loss: negative log-likelihood of what was recorded, nats; KL: by how far the update moves the policy";
+    "loss: negative log-likelihood of the recorded choices, nats; KL: how far the update moves the policy";
 
 /// The header above the first round.
 pub fn header(live: &LiveState) -> Vec<String> {

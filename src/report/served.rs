@@ -33,10 +33,10 @@ const KEPT: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// It would be open to other machines.
-    #[error("{0} is not an address of this machine alone: give 127.0.0.1 with a port, as 127.0.0.1:7860")]
+    #[error("{0} is open to other machines: give 127.0.0.1 with a port, such as 127.0.0.1:7860")]
     Remote(SocketAddr),
     /// The port is taken, or may not be used.
-    #[error("nothing can be served at {address}: {error}; give another port, or 127.0.0.1:0 for any that is free")]
+    #[error("nothing can be served at {address}: {error}; give another port, or 127.0.0.1:0 for any free one")]
     Address {
         /// Requested address.
         address: SocketAddr,

@@ -110,8 +110,8 @@ fn result(live: &LiveState, width: usize) -> Option<String> {
         text += &said("host alone", &told, width);
     }
     if has_grown {
-        let fair = "the host alone is smaller than what grew: no fair opponent. A host as large from the start is one, and so are \
-                    the grown forms from fresh weights: the `eval` below";
+        let fair = "the host alone is smaller than the grown hosts, so it isn't a fair opponent. Fair ones are a host as large \
+                    from the start and the grown forms from fresh weights: run the `eval` below";
         text += &said("to compare", fair, width);
     }
     Some(text)
@@ -230,7 +230,7 @@ fn fallbacks(live: &LiveState, width: usize) -> Option<String> {
 /// Caveats for readers of the numbers.
 fn confounders(live: &LiveState, width: usize) -> Option<String> {
     let entries = live.confounders.entries();
-    (!entries.is_empty()).then(|| listed("to know", &entries, width))
+    (!entries.is_empty()).then(|| listed("caveats", &entries, width))
 }
 
 /// `reward terms   attribution +8.10, pbrs +2.00, 3 others -0.20`: those that weigh most.

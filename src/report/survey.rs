@@ -28,8 +28,8 @@ fn described_text(survey: &TextSurvey) -> String {
         return format!("{format}, empty\n");
     };
     format!(
-        "{format}, {tokens} tokens, {distinct} different ones, the largest {largest}\n\n  knowing how often each is \
-         there, {entropy:.3} nats a token (perplexity {:.1})\n",
+        "{format}, {tokens} tokens, {distinct} different ones, the largest {largest}\n\n  by their frequencies \
+         alone, {entropy:.3} nats a token (perplexity {:.1})\n",
         entropy.exp()
     )
 }

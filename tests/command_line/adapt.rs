@@ -27,7 +27,7 @@ fn a_network_gets_one_domain_after_the_other_and_stays_inside_bit_for_bit() {
     let line = format!("--scenario digits.ron --weights {given} -o adapted");
     let printed = succeeds(&adapt(place.path(), &line));
 
-    assert_has(&printed, &["adapted has the given network, as it was"]);
+    assert_has(&printed, &["adapted contains the given network, unchanged"]);
     let files = "adapt.json card.json card.md certificate.safetensors kept.safetensors network.py network.safetensors \
                  report.html";
     assert_eq!(names(&at("adapted")).join(" "), files);

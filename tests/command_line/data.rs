@@ -59,7 +59,7 @@ fn texts_are_described_by_their_tokens() {
 
     let described = succeeds(&check(folder.path(), "a.txt"));
     let told = "a.txt: text, 4000 tokens, 2 different ones, the largest 98\n\n  \
-                knowing how often each is there, 0.693 nats a token (perplexity 2.0)\n\nfor a scenario";
+                by their frequencies alone, 0.693 nats a token (perplexity 2.0)\n\nfor a scenario";
     assert_has(&described, &[told]);
     let described = json(&succeeds(&check(folder.path(), "tokens.bin --format tokens --json")));
     assert_eq!([&described["tokens"], &described["largest"]], [4, 500]);

@@ -107,7 +107,7 @@ fn what_cannot_be_served_or_named_is_refused_in_a_sentence() {
 
     for (line, told) in [
         ("report -o report.html", "name a run, or give --http for the list"),
-        ("report --http 0.0.0.0:7860", "not an address of this machine alone"),
+        ("report --http 0.0.0.0:7860", "is open to other machines"),
         ("report nothing -o report.html", "nothing"),
     ] {
         assert_has(&refused(&engine_at(folder.path(), line)), &[told]);

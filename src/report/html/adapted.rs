@@ -36,7 +36,7 @@ pub fn adaptation_page(adapted: &Adapted) -> String {
         cost: row.added_share,
         accuracy: row.test.unwrap_or(row.cross_validated).mean,
     });
-    let about = "Of the new images. A fine-tuned copy is a network more, as the given one is kept beside it.";
+    let about = "On the new images. A fine-tuned copy is one more network, as the given one is kept as well.";
     let body = html! {
         (scatter("what is added, in sizes of the given network", about, &groups, points))
         (shown(adaptation_table(&adapted.rows)))
@@ -48,8 +48,8 @@ pub fn adaptation_page(adapted: &Adapted) -> String {
     let domain = format!("network.load()(x, domain={:?})", adapted.domain);
     let body = html! {
         p { code { (domain) } " in this folder, which needs nothing but torch; " code { "network.load()(x)" } " is the given network; "
-            code { "python network.py --certificate" } " proves that it is as it was." }
+            code { "python network.py --certificate" } " proves that it is unchanged." }
     };
-    page.section("taken", "How is it used?", body);
+    page.section("taken", "How do you use it?", body);
     page.render(None)
 }

@@ -106,7 +106,7 @@ fn verdict(comparison: &MethodComparison) -> String {
     match () {
         () if comparison.interim => "Trainings are outstanding: nothing is concluded yet.".into(),
         () if comparison.differences.is_empty() => "One method: there is nothing to compare it with.".into(),
-        () if better.is_empty() => "No method is better than another by what was played.".into(),
+        () if better.is_empty() => "These trainings do not show that any method is better.".into(),
         () => format!("{}.", better.join("; ")),
     }
 }
@@ -124,7 +124,8 @@ fn curves(methods: &[&str], trainings: &[MethodTraining]) -> Markup {
     let charts = charts.map(|(id, title, label, of)| {
         let all = trainings.iter().map(|training| curve(&training.record, of)).collect::<Vec<_>>();
         let grid = common_grid(&all, GRID);
-        let about = "Mean validation accuracy of a round: line, mean over trainings; band, its 95 % interval (t), of fewer than three their range.";
+        let about = "Mean validation accuracy of a round. Line: mean over trainings. Band: its 95 % interval (t), or the range \
+                     of fewer than three.";
         let mut chart = Chart::new(id, (label, "accuracy, %"), grid.clone()).titled(title, about);
         for method in methods {
             let of_method: Vec<_> = trainings.iter().zip(&all).filter(|(training, _)| training.method == *method).map(|(_, curve)| curve).collect();
@@ -154,7 +155,10 @@ fn band(values: &[f64]) -> [f64; 3] {
 fn scores(tables: Vec<(String, Table)>) -> Markup {
     html! {
         (scoped(tables))
-        p.note { "IQM: mean of the middle half of the trainings. P(better), below: how often a training of the first beats one of the second." }
+        p.note {
+            "IQM: mean of the middle half of the trainings. "
+            "P(better), below: how often a training of the first method beats one of the second."
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub fn evaluation_page(evaluation: &Evaluation) -> String {
     page.section("growth", "What is grown, and when?", growth(evaluation));
     page.section("costs", "What does it cost?", costs(evaluation));
     let body = html! { ul { @for line in legend(evaluation) { li { (line) } } } };
-    page.section("reading", "How is this read?", body);
+    page.section("reading", "How do you read this?", body);
     page.render(None)
 }
 
@@ -40,7 +40,7 @@ fn head(evaluation: &Evaluation) -> Markup {
         p.note {
             (evaluation.task) ", scenario " (evaluation.scenario) "; "
             @if let Some(checkpoint) = &evaluation.subject.checkpoint { "checkpoint " (checkpoint.from) ", after " (counted(checkpoint.rounds, "round")) "; " }
-            "every player meets the same episodes, of " (evaluation.steps) " steps, under the seeds"
+            "every player plays the same episodes of " (evaluation.steps) " steps, with the seeds"
             @for seed in &evaluation.seeds { " " (seed.0) }
         }
         @for note in &evaluation.notes { p.problem { (note) } }
@@ -71,7 +71,7 @@ fn verdict(differences: &[Difference]) -> String {
     match () {
         () if differences.is_empty() => "There is nothing to compare it with.".into(),
         () if is_short => "Too few episodes to say whether it is better than any opponent.".into(),
-        () if said.is_empty() => "Neither better nor worse than any opponent by what was played.".into(),
+        () if said.is_empty() => "These episodes do not show that it is better or worse than any opponent.".into(),
         () => said.join(" "),
     }
 }
@@ -84,7 +84,7 @@ fn differences(differences: &[Difference]) -> Markup {
             estimate: pair.accuracy.difference.mean,
         }
     });
-    let about = "Policy less opponent, mean over the episodes, with 95 % intervals over episodes.";
+    let about = "Policy minus opponent, mean over the episodes, with 95 % intervals over episodes.";
     forest("Differences of accuracy.", about, "points of accuracy", spreads)
 }
 

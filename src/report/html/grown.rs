@@ -49,17 +49,17 @@ pub fn growth_page(growth: &Growth) -> String {
         cost: row.parameters as f64,
         accuracy: row.test.mean,
     });
-    let body = scatter("parameters", "Of the test part.", &names, points);
+    let body = scatter("parameters", "On the test part.", &names, points);
     page.section("size", "Is it worth its size?", body);
     if !growth.tried.is_empty() {
         page.section("tried", "What was grown?", tables(&growth.tried));
     }
     page.section(
         "taken",
-        "How is it used?",
+        "How do you use it?",
         html! {
             p { code { "python -c 'import network; print(network.load())'" } " in this folder, which needs nothing but torch; "
-                code { "simic-engine run scenario.ron" } " plays what was chosen again." }
+                code { "simic-engine run scenario.ron" } " plays the chosen training again." }
         },
     );
     page.render(None)

@@ -16,13 +16,14 @@ use crate::telemetry::{Ages, EnvContext, Num, SeedEnd, SeedLife};
 /// Committed seeds that a table lists.
 const SEEDS: usize = 16;
 /// The reason why one seed has different numbers in different places.
-const THREE_WORTHS: &str = "A seed has three worths: what it adds to the host as its only seed (the bars); what is lost when it alone is \
-     taken out of the whole (contributes, ± standard error), which adds up to more than there is where seeds rest on each other; and its share \
-     of the whole, a mean over all orders of adding them (Shapley), which adds up.";
+const THREE_WORTHS: &str = "A seed's worth is measured in three ways. The bars show what it adds to the host as its only seed. \
+     Contributes (± standard error) is what is lost when it alone is taken out; where seeds depend on each other, the \
+     contributions sum to more than the whole. Shapley is its share of the whole, a mean over all orders of adding the seeds; \
+     the shares sum to the whole.";
 
 /// Explanation of the parts of an accuracy.
-const WATERFALL: &str = "Host alone: trained with its seeds, which are off; then what each adds alone; together: what they gain, or \
-                         lose, with each other.";
+const WATERFALL: &str = "Host alone: the host that was trained with the seeds, with all of them off. Then what each seed adds \
+                         alone. Together: what they gain, or lose, with each other.";
 
 /// The section about worth. `shown` is the episode whose accuracy is drawn in parts.
 pub(super) fn worth(state: &ViewState, shown: Option<&EpisodeTrace>) -> Markup {
@@ -44,7 +45,7 @@ pub(super) fn worth(state: &ViewState, shown: Option<&EpisodeTrace>) -> Markup {
     html! {
         @if let Some(parts) = shown.and_then(waterfall) { (parts) }
         p.note { (THREE_WORTHS) }
-        @if state.choices.planted.is_empty() { p { "No seed of an episode that has ended." } } @else {
+        @if state.choices.planted.is_empty() { p { "No episode with a seed has ended yet." } } @else {
             h3 { "By slot and blueprint" }
             (table(&["slot", "blueprint"], &["germinated", "committed", "contributes, points", "pruned"], planted))
         }
@@ -126,7 +127,9 @@ pub(super) fn pruned(state: &ViewState) -> Markup {
         @if !state.choices.uncommitted.is_empty() {
             h3 { "Seed by seed, the newest first" }
             (table(&["seed", "why", "the gate that refused it"], &["round", "age, steps", "worth, points"], state.choices.uncommitted.iter().map(uncommitted)))
-            p.note { "worth: validation accuracy lost without it, when it was last measured: above 0 it helped all the same." }
+            p.note {
+                "worth: validation accuracy lost without the seed, when it was last measured; above 0, it helped nevertheless."
+            }
         }
     }
 }
@@ -145,7 +148,7 @@ fn uncommitted((at, seed, decision): &(EnvContext, SeedLife, Option<DecisionPoin
     }
     let refused = cell(seed.refused.as_ref(), |(gate, check)| {
         let (had, asked) = (number(check.value, 2), number(check.threshold, 2));
-        format!("{gate}: {} was {had}, asked for {asked}", check.name.replace('_', " "))
+        format!("{gate}: {} was {had}, {asked} needed", check.name.replace('_', " "))
     });
     let stage = class_of(seed.last_stage()).unwrap_or_default();
     vec![

@@ -109,14 +109,14 @@ pub(super) fn size(state: &ViewState) -> Markup {
     });
     let (kept, seen) = (points.len() as u64, state.episodes.points.seen());
     let mut about = String::from(
-        "A point for each episode, those of the last round in colour; line: those that none beats in both.",
+        "One point per episode, those of the last round in colour. Line: episodes that no other beats in both.",
     );
     if kept < seen {
         about += &format!(" {kept} of {seen} episodes are drawn.");
     }
     html! {
         (figure("Accuracy against parameters, with committed seeds alone.", &about, &picture))
-        (table(&["that none beats"], &["validation, %", "test, %", "parameters"], rows))
+        (table(&["unbeaten"], &["validation, %", "test, %", "parameters"], rows))
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn rewards(state: &ViewState) -> Markup {
     let mut names: Vec<&String> = names.into_iter().collect();
     names.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     let rest = names.split_off(TERMS.min(names.len()));
-    let about = "Means over the envs of a round; what costs is below zero.";
+    let about = "Means over the envs of a round; costs are below zero.";
     let mut chart = over(&rounds, "rewards", "reward").titled("What an episode is paid, by term.", about);
     for name in names {
         chart = chart.stacked(name, by_round(&rounds, |round| paid(round, name)));
@@ -166,7 +166,7 @@ fn calibration(state: &ViewState) -> Markup {
     let picture = scattered(labels, &dots.collect::<Vec<_>>(), &[]);
     let mut about = format!("A point for each episode; correlation {correlation:.2}.");
     if correlation < 0.3 {
-        about += " Episodes that are paid more do not reach more: look at the terms.";
+        about += " Episodes that are paid more do not reach a higher accuracy: look at the terms.";
     }
     figure("What is paid against what is reached.", &about, &picture)
 }
@@ -195,11 +195,11 @@ fn health(state: &ViewState) -> String {
     let newest = state.updates.last().and_then(|(_, update)| update.data);
     let explained = newest.and_then(|data| data.explained_variance_free);
     if explained.is_some_and(|share| share.0 <= 0.0) {
-        wrong.push("its critic predicts what is paid no better than a mean would".into());
+        wrong.push("its critic predicts the returns no better than their mean".into());
     }
     match wrong.is_empty() {
-        true => format!("Healthy, by its {updates}: no detector spoke, and none was skipped."),
-        false => format!("Not healthy in all of its {updates}: {}.", wrong.join("; ")),
+        true => format!("Healthy in its {updates}: no detector found anything, and no update was skipped."),
+        false => format!("Not always healthy in its {updates}: {}.", wrong.join("; ")),
     }
 }
 
@@ -216,12 +216,12 @@ pub(super) fn policy(state: &ViewState) -> Markup {
         .flat_map(|(_, update)| update.measured.head_entropy_avail.keys())
         .collect();
     let mut entropy = chart("entropy", "entropy, 0 to 1")
-        .titled("Entropy by head.", "1: every option is as likely; 0: one is certain.");
+        .titled("Entropy by head.", "1: all options are equally likely; 0: one is certain.");
     for head in heads {
         let of_head = series(&|update| update.measured.head_entropy_avail.get(head).copied());
         entropy = entropy.line(head, of_head);
     }
-    let about = "Share of the returns' variance that its values explain; where there was a choice.";
+    let about = "Share of the returns' variance that its values explain.";
     let free = series(&|update| update.data?.explained_variance_free);
     let critic = chart("critic", "share")
         .titled("The critic.", about)
@@ -274,7 +274,9 @@ pub(super) fn speed(state: &ViewState) -> Markup {
             p { (format!("{steps:.1} env-steps and {samples:.0} training samples a second.")) }
         }
         @for (place, bytes) in results::memory(&state.live.rounds) { p { (format!("Memory of {place}: up to {}.", run::size(bytes.into()))) } }
-        @if steps > 0.0 { p { (format!("Bringing batches to where they are trained on takes {:.2} ms an env-step.", copy_ms / steps)) } }
+        @if steps > 0.0 {
+            p { (format!("Copying batches to where they are trained on takes {:.2} ms per env-step.", copy_ms / steps)) }
+        }
         div.grid { (speed.figure()) (phases.figure()) }
     }
 }

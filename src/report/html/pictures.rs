@@ -44,7 +44,7 @@ pub fn forest(title: &str, about: &str, label: &str, spreads: impl IntoIterator<
         frame.point((value, row), "c0", &format!("{name}: {value:+.2}"));
         frame.row_name(row, name);
     }
-    let about = format!("{about} What touches 0 is not told from luck.");
+    let about = format!("{about} An interval that touches 0 may be luck.");
     figure(title, &about, &frame.finish(title))
 }
 
@@ -79,7 +79,7 @@ pub fn scatter<'a>(label: &str, about: &str, groups: &[&str], points: impl IntoI
         ul.legend { @for (place, group) in groups.iter().enumerate() { li { i class={ "swatch c" (place % COLOURS) } {} (group) } } }
         (scattered((label, "accuracy, %"), &dots.collect::<Vec<_>>(), &best))
     };
-    let about = format!("{about} Line: what none beats in both.");
+    let about = format!("{about} Line: those that no other beats in both.");
     figure(&format!("Accuracy against {label}."), &about, &picture)
 }
 

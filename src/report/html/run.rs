@@ -21,7 +21,7 @@ pub fn run_page(run: &RunSource, is_served: bool) -> String {
     if state.live.is_offline() {
         page.section("policy", "Is the policy healthy?", learning::policy(state));
         page.section("faults", "What went wrong?", faults(state));
-        page.section("again", "How is it run again?", again(run));
+        page.section("again", "How do you run it again?", again(run));
         return page.render(version);
     }
     page.section("learning", "Does it learn?", learning::accuracy(state));
@@ -35,7 +35,11 @@ pub fn run_page(run: &RunSource, is_served: bool) -> String {
         Ok(best) => best.map(|best| {
             let (round, env) = (best.origin.round + 1, best.origin.env);
             html! {
-                p.note { "The best network that was kept, of round " (round) ", env " (env) "; contributes: what is lost without the seed. Take it away: " code { "simic-engine export " (name) " -o best" } }
+                p.note {
+                    "The best network that was kept, of round " (round) ", env " (env)
+                    "; contributes: accuracy lost without the seed. To export it: "
+                    code { "simic-engine export " (name) " -o best" }
+                }
                 (network::network(best))
             }
         }),
@@ -56,7 +60,7 @@ pub fn run_page(run: &RunSource, is_served: bool) -> String {
     }
     page.section("speed", "How fast is it?", learning::speed(state));
     page.section("faults", "What went wrong?", faults(state));
-    page.section("again", "How is it run again?", again(run));
+    page.section("again", "How do you run it again?", again(run));
     page.render(version)
 }
 
@@ -78,7 +82,7 @@ fn head(run: &RunSource, name: &str) -> Markup {
         h1 { (verdict(&run.feed.state)) }
         @if live.baseline.is_some() && started.is_some_and(|run| run.policy_params.is_some() && run.n_envs > 0) {
             p.note {
-                "A host that is too small gains by anything that is added. Whether growth is what pays: "
+                "A host that is too small gains from anything that is added. To see whether growth is the reason: "
                 code { "simic-engine eval " (name) " --against widened,from_scratch" }
             }
         }
@@ -91,10 +95,10 @@ fn head(run: &RunSource, name: &str) -> Markup {
             }
             (standing)
         }
-        @if let Some(problem) = &run.problem { p.problem { (problem) "; what follows is from the events before" } }
+        @if let Some(problem) = &run.problem { p.problem { (problem) "; the page shows the events before it" } }
         @if live.missing.events > 0 { p.problem { (counted(live.missing.events, "event")) " missing in the record" } }
         @for anomaly in run.feed.state.anomalies.active() { p.problem { (anomaly.data.rule) ": " (anomaly.message()) } }
-        @for entry in live.confounders.entries() { p.problem { "to know: " (entry) } }
+        @for entry in live.confounders.entries() { p.problem { "caveat: " (entry) } }
         div.tiles { (tiles(&run.feed.state)) }
     }
 }
@@ -112,7 +116,7 @@ fn verdict(state: &ViewState) -> String {
     let reached = format!("{} with committed seeds alone", average.words(1));
     let has_grown = live.best_episode().is_some_and(|best| best.has_committed());
     match never_grown(live) {
-        _ if live.committed.is_empty() => "Nothing was committed: the hosts are as they began.".into(),
+        _ if live.committed.is_empty() => "Nothing was committed, so no host has grown.".into(),
         _ if !has_grown => "No host was better with committed seeds than the best without any.".into(),
         None => format!("{reached}; hosts that never grew were not measured."),
         Some((still, hosts)) => format!("{reached}; {hosts} {still}."),
@@ -167,7 +171,7 @@ fn faults(state: &ViewState) -> Markup {
         ),
         ("rollbacks", sum(|round| round.rollbacks)),
         ("envs that failed", sum(|round| round.data.episodes_failed)),
-        ("policy updates that were due and not performed", live.skipped_updates),
+        ("policy updates that were due but not performed", live.skipped_updates),
         ("events missing in the record", live.missing.events),
     ];
     html! {
@@ -192,7 +196,7 @@ const ANOMALIES: usize = 40;
 fn anomalies(state: &ViewState) -> Markup {
     let found = &state.anomalies;
     if found.counts.is_empty() {
-        return html! { p { "No detector has spoken." } };
+        return html! { p { "No detector has found anything." } };
     }
     let counts = found.counts.iter();
     let counts = counts.map(|(rule, count)| vec![rule.clone(), count.to_string()]);
@@ -235,8 +239,11 @@ const fn severity(severity: Severity) -> &'static str {
 fn again(run: &RunSource) -> Markup {
     let started = run.feed.state.live.started.as_ref();
     html! {
-        @if !run.command.is_empty() { p { "Begun by " code { (run.command) } } }
-        p { "Again, with every default written out: " code { "simic-engine run " (run.feed.folder().join("resolved.ron").display()) } }
+        @if !run.command.is_empty() { p { "Started with " code { (run.command) } } }
+        p {
+            "To run it again, with every default written out: "
+            code { "simic-engine run " (run.feed.folder().join("resolved.ron").display()) }
+        }
         @if let Some(started) = started {
             (table(&["what", "which"], &[], [
                 ("seed", started.seed.0.to_string()),

@@ -68,7 +68,7 @@ pub fn section(state: &ViewState, shown: Option<&EpisodeTrace>, page: &mut Page)
         div.timeline {
             div.controls {
                 label { "Show " select.group {
-                    @if !highlights.is_empty() { option value="best" { "the best episode of all, and of rounds" } }
+                    @if !highlights.is_empty() { option value="best" { "the best episode of all, and of each round" } }
                     option value="round" { "all envs of round " (round) }
                 } }
                 button.play type="button" { "▶ Play" }
@@ -76,7 +76,7 @@ pub fn section(state: &ViewState, shown: Option<&EpisodeTrace>, page: &mut Page)
             }
             @if !highlights.is_empty() {
                 div.group data-group="best" {
-                    h3 { "The best episode of all, and of rounds" }
+                    h3 { "The best episode of all, and of each round" }
                     (lanes(&highlights, slots, steps, "growth in the best episodes"))
                 }
             }
@@ -304,7 +304,7 @@ fn replayed(trace: &EpisodeTrace, slots: &[SlotId]) -> Value {
 pub const fn why_ended(reason: Option<PruneReason>) -> &'static str {
     match reason {
         None => "the episode was over",
-        Some(PruneReason::Policy) => "the controller chose so",
+        Some(PruneReason::Policy) => "the controller pruned it",
         Some(PruneReason::GovernorNan) => "its env's loss was not finite",
         Some(PruneReason::GovernorChanceCollapse) => "its env fell back to guessing",
         Some(PruneReason::GovernorDivergence) => "its env's loss diverged",

@@ -59,7 +59,7 @@ fn an_address_that_others_could_reach_is_refused() {
     let refused = serve(([0, 0, 0, 0], 7860).into(), all, |_| {}, || true);
 
     let told = refused.unwrap_err().to_string();
-    let expected = "0.0.0.0:7860 is not an address of this machine alone";
+    let expected = "0.0.0.0:7860 is open to other machines";
     assert!(told.starts_with(expected), "{told}");
 }
 

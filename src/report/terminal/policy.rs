@@ -25,7 +25,7 @@ pub(super) fn policy(view: &View, area: Rect) -> Vec<Line<'static>> {
         lines.extend(thought(decision, view.env));
     }
     if lines.is_empty() {
-        lines.push(Line::from("nothing that learns has decided yet"));
+        lines.push(Line::from("no policy that learns has decided yet"));
     }
     lines
 }
@@ -88,7 +88,7 @@ pub(super) fn rewards(view: &View, area: Rect) -> Vec<Line<'static>> {
     let paid: Vec<f64> = rounds.iter().filter_map(|round| round.reward_mean()).collect();
     let width = usize::from(area.width);
     let mut lines = vec![Line::from(match paid.last() {
-        None => "nothing was paid yet".to_owned(),
+        None => "no reward was paid yet".to_owned(),
         Some(last) => format!(
             "an episode of the last round {last:+.2}  {}",
             curve(&paid, width.saturating_sub(40))

@@ -14,20 +14,17 @@ use crate::report::words::{short_duration, signed};
 
 /// Keys and their effects.
 const KEYS: [(&str, &str); 12] = [
-    (
-        "q",
-        "leave; the run continues (one that this process plays: ask it to stop)",
-    ),
-    ("Tab, Shift-Tab", "the next, the last panel"),
-    ("0-9", "choose an env; two digits in a row for those from 10 on"),
+    ("q", "leave; the run continues, or stops if this process plays it"),
+    ("Tab, Shift-Tab", "the next, the previous panel"),
+    ("0-9", "choose an env; type both digits of 10 and above"),
     ("↑ ↓", "choose the env above, below; in the log: scroll"),
-    ("/", "the log of the chosen env alone, or of all"),
-    ("i", "what the run is: scenario, data, devices"),
+    ("/", "show the log of the chosen env, or of all"),
+    ("i", "show the run's scenario, data and devices"),
     ("r", "replay from the beginning"),
-    ("Space", "hold the replay, and continue"),
+    ("Space", "pause or continue the replay"),
     ("+ -", "replay faster, slower"),
-    ("e", "to the end of the record, and live from there"),
-    ("p c", "pause the run or let it continue; write a checkpoint now"),
+    ("e", "jump to the end of the record, and follow it live"),
+    ("p c", "pause or continue the run; write a checkpoint now"),
     ("?", "this list"),
 ];
 
