@@ -61,9 +61,9 @@ impl PluginGroup for SimicPlugins {
                 GovernorPlugin,
                 "a watchdog per env: alarms, snapshots, rollbacks, vetoes",
             )
-            .add(FaultPlugin, "damage on purpose, as the scenario asks for")
+            .add(FaultPlugin, "deliberate damage, as the scenario requests")
             .add(ControllerPlugin, "observations, masks, decisions and their execution")
-            .add(RewardPlugin, "what a decision is paid")
+            .add(RewardPlugin, "the reward of each decision")
             .add(LearnerPlugin, "rollouts and updates of the policy")
             .add(KeepPlugin, "the networks that a run keeps");
         let plugins = if self.is_recorded {
@@ -74,7 +74,7 @@ impl PluginGroup for SimicPlugins {
             plugins
         };
         let plugins = match self.trajectories {
-            true => plugins.add(TrajectoryPlugin, "what controllers saw and did, as data to learn from"),
+            true => plugins.add(TrajectoryPlugin, "observations and decisions, as data to learn from"),
             false => plugins,
         };
         plugins.group.add(InventoryPlugin(plugins.rows))

@@ -11,7 +11,7 @@ mod file;
 mod registry;
 mod weights;
 #[cfg(any(test, feature = "testing"))]
-#[allow(clippy::unwrap_used, reason = "of tests alone, which fail where it does")]
+#[allow(clippy::unwrap_used, reason = "only tests use it, and they fail where it does")]
 pub mod fixtures;
 
 pub use grown::{DataCard, GrownNetwork, Measured, Measures, Origin, SeedHistory, SeedMeasures};

@@ -14,7 +14,7 @@ mod strategies;
     clippy::unwrap_used,
     clippy::expect_used,
     unused_imports,
-    reason = "the tests among it are compiled here alone"
+    reason = "its tests are compiled only here"
 )]
 pub mod tests;
 

@@ -28,7 +28,7 @@ pub mod fixtures;
     clippy::unwrap_used,
     clippy::expect_used,
     unused_imports,
-    reason = "the tests among it are compiled here alone"
+    reason = "its tests are compiled only here"
 )]
 pub mod properties;
 #[cfg(test)]

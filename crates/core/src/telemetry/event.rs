@@ -106,12 +106,12 @@ payloads! {
     Note => "note", Info: "what differs after a resume, or the answer to a command";
     UserEvent => "user_event", Info: "an event that a plugin defines";
     EnvStep => "env_step", Info: "losses, accuracies and seeds of an env after a step";
-    Decision => "decision", Debug: "what a controller ordered, why, and what it was paid";
+    Decision => "decision", Debug: "the command of a controller, its reason and its reward";
     HostStabilized => "host_stabilized", Info: "the host has settled: seeds may germinate";
     EpisodeFinished => "episode_finished", Info: "how an episode of an env ended";
     SeedGerminated => "seed_germinated", Info: "a seed was planted";
     SeedStageChanged => "seed_stage_changed", Info: "a seed entered another stage";
-    AlphaRampStarted => "alpha_ramp_started", Info: "a ramp of a seed was ordered";
+    AlphaRampStarted => "alpha_ramp_started", Info: "a ramp of a seed's amplitude began";
     SeedGateEvaluated => "seed_gate_evaluated", Debug: "a gate was checked: values and thresholds";
     SeedCommitted => "seed_committed", Info: "a seed was committed";
     SeedPruned => "seed_pruned", Info: "a seed was removed";
@@ -121,7 +121,7 @@ payloads! {
     GovernorRollback => "governor_rollback", Critical: "an env was restored to its last good state";
     LearnerUpdate => "learner_update", Info: "an update of the policy, performed or skipped";
     RoundFinished => "round_finished", Info: "the round over all envs";
-    Anomaly => "anomaly", Warning: "a detector says that something has begun to go wrong, or is over";
+    Anomaly => "anomaly", Warning: "a detector found a problem, or its end";
 }
 
 impl Payload {

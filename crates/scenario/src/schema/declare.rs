@@ -53,7 +53,7 @@ macro_rules! structure {
             $([$($doc:literal)+] [$($unit:literal)?] $field:ident: $type:ty [$($range:expr)?];)*
         }
     ) => {
-        #[allow(unused_imports, reason = "the path that serde is told; every declaration of a module brings it")]
+        #[allow(unused_imports, reason = "serde's attribute names the path, so every declaration imports it")]
         use $crate::schema::derive::*;
 
         $(#[$meta])*
@@ -151,7 +151,7 @@ macro_rules! choice {
             )+
         }
     ) => {
-        #[allow(unused_imports, reason = "the path that serde is told; every declaration of a module brings it")]
+        #[allow(unused_imports, reason = "serde's attribute names the path, so every declaration imports it")]
         use $crate::schema::derive::*;
 
         $(#[$meta])*
