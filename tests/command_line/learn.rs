@@ -87,7 +87,7 @@ fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits
     assert_has(&played, &["policy (greedy)", "r0c1"]);
 
     let refusal = refused(&engine(place.path(), "learn clone.ron --steps 4"));
-    assert_has(&refusal, &["its episodes have up to 8 steps; set run.max_steps, 4"]);
+    assert_has(&refusal, &["its episodes have up to 8 steps, but run.max_steps is 4"]);
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl MemoryEstimate {
         let left = room.bytes.saturating_sub(machine.bytes.saturating_sub(of_envs));
         let advice = match left.checked_div(machine.bytes_per_env) {
             Some(envs @ 1..) => format!("it would fit with run.n_envs: {envs}"),
-            _ => "smaller data, hosts and batches (task.data, task.host, task.batch_size) take less".into(),
+            _ => "use smaller data, hosts or batches (task.data, task.host, task.batch_size)".into(),
         };
         let needed = size(machine.bytes.into());
         Err(format!("the run needs about {needed} of memory, {room}; {advice}"))

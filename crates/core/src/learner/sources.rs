@@ -194,7 +194,10 @@ pub enum RecordingsError {
         found: String,
     },
     /// Episodes that do not fit into a rollout.
-    #[error("learner.recordings: {}: its episodes have up to {found} steps; set run.max_steps, {most}, to that", path.display())]
+    #[error(
+        "learner.recordings: {}: its episodes have up to {found} steps, but run.max_steps is {most}; raise it",
+        path.display()
+    )]
     Long {
         /// Path of the set.
         path: PathBuf,

@@ -55,8 +55,7 @@ impl ChosenResidency {
             Residency::Auto => needs.choose(free.flatten().min(), machine_bytes),
             Residency::Stream if !needs.is_in_files => {
                 let fault = format!(
-                    "data.residency: stream is not possible, as the training part of '{}' cannot be read from its files as it is \
-                     needed: they are of another format",
+                    "data.residency: stream is not possible, as the training part of '{}' must be converted as it is read",
                     set.name()
                 );
                 return Err(DataError::new(fault, STREAMED));
