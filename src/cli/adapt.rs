@@ -81,7 +81,7 @@ fn domain_name(path: &Path) -> Option<String> {
 
 /// Puts the network with its new domain and the table into the folder.
 fn write(adapted: &Adapted, place: &Path) -> Result<(), Rejection> {
-    let failed = |error: &dyn std::fmt::Display| Rejection::Usage(format!("the result is not written: {error}"));
+    let failed = |error: &dyn std::fmt::Display| Rejection::Usage(format!("the result could not be written: {error}"));
     let kept = adapted.network.to_bytes().map_err(|error| failed(&error))?;
     let mut files = export_network(&adapted.network, kept, Some(&adapted.why))?;
     let table = serde_json::to_vec_pretty(adapted).map_err(|error| failed(&error))?;

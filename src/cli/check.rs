@@ -56,7 +56,7 @@ fn table(found: &Check) -> String {
         _ = write!(text, ": {}", state.name());
     }
     if found.is_played {
-        text += " (a process is playing it; what it has yet to write was not checked)";
+        text += " (a process is playing it: only what it has written so far was checked)";
     }
     text.push('\n');
     for part in &found.parts {

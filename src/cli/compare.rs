@@ -42,7 +42,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
     let methods: BTreeSet<&str> = trainings.iter().map(|training| training.method.as_str()).collect();
     if let Some(control) = options.control.as_deref().filter(|control| !methods.contains(control)) {
         let known = Vec::from_iter(methods).join("; ");
-        return Err(format!("--control {control}: no method is called so; there are: {known}").into());
+        return Err(format!("--control {control}: there is no such method; valid: {known}").into());
     }
     let comparison = MethodComparison::new(
         &trainings,

@@ -74,7 +74,7 @@ impl Sink for Console {
         }
         if matches!(self.style, ProgressStyle::Bar | ProgressStyle::Tui) && self.bars.is_none() {
             self.terminal
-                .say("standard error isn't a terminal: a line a round instead");
+                .say("standard error isn't a terminal, so each round prints a line");
         }
         Ok(())
     }

@@ -69,13 +69,13 @@ fn study<'a>(
     let alone = |remedy: &str| Rejection::Usage(format!("{} is a policy without its run: {remedy}", place.display()));
     let own = origin.map(|origin| origin.scenario.as_path());
     let scenario = options.scenario.as_deref().or(own);
-    let scenario = scenario.ok_or_else(|| alone("say by --scenario FILE what it decides in"))?;
+    let scenario = scenario.ok_or_else(|| alone("name the scenario that it decides in by --scenario FILE"))?;
     let prepared = prepare_file(scenario, &options.sets, context)?;
     let experiment = prepared.experiment(context.threads());
     let against = Opponent::named(options.against.as_deref(), saved.is_some(), catalog)?;
     if origin.is_none() && options.schedules.is_none() && against.contains(&Opponent::Schedules) {
         return Err(alone(
-            "what its training took is not known; say by --schedules M how many are tried",
+            "the cost of its training isn't known; give the number of schedules to try by --schedules M",
         ));
     }
     let modes = match (options.greedy, options.sample) {

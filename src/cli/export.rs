@@ -64,7 +64,7 @@ fn policy(options: &ExportOptions, context: &Context) -> Result<Outcome, Rejecti
     let saved = FrozenPolicy::find(&place, CheckpointName::Last)?.saved;
     let saved = saved.ok_or_else(|| {
         format!(
-            "the run {} has no policy: its controller does not learn",
+            "the run {} has no policy, because its controller doesn't learn",
             place.display()
         )
     })?;
@@ -109,7 +109,7 @@ fn none_of(run: &Path, kept: &[KeptFile]) -> String {
     let run = run.display();
     if kept.is_empty() {
         return format!(
-            "{run} has kept no network: run.keep says which are kept at the ends of rounds; play it with --set run.keep=best, \
+            "{run} kept no networks: run.keep says which are kept at the end of a round; play it with --set run.keep=best, \
              last or all"
         );
     }
@@ -122,7 +122,7 @@ fn none_of(run: &Path, kept: &[KeptFile]) -> String {
         format!("round {}: env {}", round + 1, envs.collect::<Vec<_>>().join(", "))
     };
     let there: Vec<String> = rounds.iter().map(of_round).collect();
-    format!("{run} has not kept that network; it has those of {}", there.join("; "))
+    format!("{run} didn't keep that network, only those of {}", there.join("; "))
 }
 
 /// Writes the tables, and prints their names and sizes.

@@ -74,7 +74,7 @@ fn normalise(text: &str) -> Result<String, Rejection> {
         }
         (_, Err(_)) if Path::new(text).exists() => {
             let known = constants(&card(Path::new(text))?);
-            return Ok(known.ok_or_else(|| format!("--normalise {text}: it has learnt from no images"))?);
+            return Ok(known.ok_or_else(|| format!("--normalise {text}: it hasn't learnt from images"))?);
         }
         (_, Err(_)) => return Err(format!("--normalise {text}: there is no such file; valid: {NORMALISES}").into()),
         _ => return Err(format!("--normalise {text}: valid: {NORMALISES}").into()),
@@ -280,12 +280,12 @@ fn host_of_weights(path: &str, base: &Base, context: &Context) -> Result<String,
         };
         if fitting > most || nearest.is_empty() {
             let large = ["", " with a large stem"][usize::from(stem == Stem::Large)];
-            (nearest, most) = (format!("; nearest is {name}{large}: {why}"), fitting);
+            (nearest, most) = (format!("; the nearest is {name}{large}: {why}"), fitting);
         }
     }
     let names = names.join(", ");
     Err(Rejection::Usage(format!(
-        "--weights {path}: they are of none of {names} with {classes} classes{nearest}; say of which host they are by --host, \
-         or bring a module of PyTorch along by to_host, as docs/guide/src/bring_a_network.md shows"
+        "--weights {path}: they fit none of {names} with {classes} classes{nearest}; name their host by --host, or convert a \
+         PyTorch module by to_host, as docs/guide/src/bring_a_network.md shows"
     )))
 }

@@ -65,7 +65,7 @@ fn order<'a>(options: &GrowOptions, context: &'a Context, stop: &'a StopSignal) 
 /// Puts the network that was chosen, the table and the scenario into the folder.
 fn write(growth: &Growth, options: &GrowOptions) -> Result<(), Rejection> {
     let network = &growth.network;
-    let failed = |error: &dyn std::fmt::Display| Rejection::Usage(format!("the result is not written: {error}"));
+    let failed = |error: &dyn std::fmt::Display| Rejection::Usage(format!("the result could not be written: {error}"));
     let kept = network.to_bytes().map_err(|error| failed(&error))?;
     let mut files = export_network(network, kept, Some(&growth.choice.why))?;
     let table = serde_json::to_vec_pretty(growth).map_err(|error| failed(&error))?;

@@ -105,10 +105,10 @@ fn lines(own: &OwnImages) -> String {
     format!(
         "        data: {},
         classes: {},
-        // A small host, so that there is something to gain; base_channels makes it wider.
+        // A small host leaves something to gain; base_channels makes it wider.
         host: cnn(({host})),
         normalise: auto, // measured on the training part
-        // Parts that the files do not bring, in thousandths of each class.
+        // Parts that the files don't have, in thousandths of each class.
         split: (seed: {}, val_permille: {}, test_permille: {}),
         batch_size: {},
         batches_per_step: {}, // full: one pass over the training part
@@ -175,13 +175,13 @@ fn text((preset, vocab, val_permille): (&str, i64, usize), data: &DataSource, wi
 fn scenario(Task { ron, size }: &Task) -> String {
     let [rounds, n_envs, max_steps] = size;
     format!(
-        "// Grows a network on data of your own. `simic-engine explain PATH` says what a field means; relative paths begin at the
-// folder of this file.
+        "// Grows a network on your own data. `simic-engine explain PATH` explains a field. Relative paths start at the folder of
+// this file.
 (
 {ron}    run: (
-        rounds: {rounds},     // after each the policy learns
-        n_envs: {n_envs},     // networks that train side by side
-        max_steps: {max_steps}, // validations, and decisions, of each
+        rounds: {rounds},     // the policy learns after each
+        n_envs: {n_envs},     // networks that train in parallel
+        max_steps: {max_steps}, // validations and decisions in each
         seed: 1,
     ),
 )

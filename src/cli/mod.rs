@@ -157,7 +157,7 @@ impl Context<'_> {
         if !self.surroundings.owns_process {
             return Ok(());
         }
-        stop_on_signals(stop).map_err(|error| format!("no handlers for signals: {error}"))
+        stop_on_signals(stop).map_err(|error| format!("handlers for signals cannot be installed: {error}"))
     }
 
     /// The stop that Ctrl-C and the like ask of the command.
@@ -250,5 +250,5 @@ fn watch(name: &str, watch: impl FnOnce() + Send + 'static) -> Result<(), String
     let thread = std::thread::Builder::new().name(name.into()).spawn(watch);
     thread
         .map(drop)
-        .map_err(|error| format!("no thread can be started: {error}"))
+        .map_err(|error| format!("a thread cannot be started: {error}"))
 }

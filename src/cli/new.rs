@@ -44,7 +44,7 @@ pub fn new(options: &NewOptions, context: &Context) -> Result<Outcome, Rejection
     let engine = dependency(options.engine.as_deref(), &context.names.build).map_err(refuse)?;
     if path.symlink_metadata().is_ok() && !storage::read_dir(path).is_ok_and(|names| names.is_empty()) {
         return Err(refuse(
-            "it is there already and isn't an empty folder; choose another name".into(),
+            "the path exists and isn't an empty folder; choose another name".into(),
         ));
     }
     let profiles = MANIFEST.split_once(PROFILES).map_or("", |(_, profiles)| profiles);
@@ -85,10 +85,10 @@ fn crate_name(path: &Path) -> Result<&str, String> {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let is_part = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
     if !name.starts_with(|first: char| first.is_ascii_alphabetic()) || !name.chars().all(is_part) || name.len() > 64 {
-        return Err("no crate can have this name; valid: up to 64 letters, digits, `-` and `_`, first a letter".into());
+        return Err("a crate can't have this name; valid: up to 64 letters, digits, `-` and `_`, first a letter".into());
     }
     if TAKEN.split_whitespace().any(|taken| taken == name) {
-        return Err("the name means something to Rust or cargo already; choose another".into());
+        return Err("the name has a meaning in Rust or cargo; choose another".into());
     }
     Ok(name)
 }
@@ -107,7 +107,7 @@ fn dependency(engine: Option<&str>, build: &Build) -> Result<String, String> {
             Ok(format!("path = {folder:?}"))
         }
         _ => Err(format!(
-            "the sources of simic-engine are not in {engine}; --engine names their folder, or the URL of a repository"
+            "{engine} doesn't hold the sources of simic-engine; give their folder, or the URL of a repository, by --engine"
         )),
     }
 }

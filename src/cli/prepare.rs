@@ -51,7 +51,7 @@ pub fn prepare_file(path: &Path, sets: &[String], context: &Context) -> Result<P
 pub fn explain_if_moved(folder: Option<&Path>, printer: &Printer) {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         printer.note(format_args!(
-            "the scenario's folder {} is not there any more; its relative paths start there: bring the folder back",
+            "the scenario's folder {} is missing, and its relative paths start there; bring the folder back",
             folder.display()
         ));
     }
@@ -81,7 +81,7 @@ pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog, input: &Inpu
         }
         Err(SetupError::Scenario(_)) if is_sweep(path) => {
             let path = path.display();
-            Err(format!("{path} is a sweep file, no scenario; `simic-engine sweep {path} --dry-run` checks it").into())
+            Err(format!("{path} is a sweep file; `simic-engine sweep {path} --dry-run` checks it").into())
         }
         loaded => Ok(loaded?),
     }

@@ -89,7 +89,7 @@ fn sweep_report(
 fn follow(source: &mut RunSource, output: &Path, context: &Context) -> Result<(), Rejection> {
     let stop = context.heeded_stop()?;
     context.printer.note(format_args!(
-        "{} is written again and again while the run plays; Ctrl-C ends it",
+        "{} is rewritten while the run plays; Ctrl-C stops that",
         output.display()
     ));
     let mut written = source.version;

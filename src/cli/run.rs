@@ -28,8 +28,8 @@ pub fn learn(options: &RunOptions, context: &Context) -> Result<Outcome, Rejecti
     let prepared = prepare(options, context)?;
     if !prepared.loaded.scenario.learner.is_offline() {
         let message = format!(
-            "{}: learner.recordings names no sets, and rollouts are what `simic-engine run` plays; to learn from recordings \
-             write learner: (recordings: (sets: [\"NAME.traj\"]), algorithm: clone(()))",
+            "{}: learner.recordings names no sets; to learn from recordings, write learner: (recordings: (sets: \
+             [\"NAME.traj\"]), algorithm: clone(())); to learn from rollouts, use `simic-engine run`",
             prepared.label()
         );
         return Err(message.into());
@@ -226,7 +226,7 @@ fn remedy(gaps: &[RecordGap], record: &RunRecord) -> String {
             "remove the cause, then play and record these rounds again with: simic-engine resume {directory} --from \
              {rounds}"
         ),
-        None => "what was trained is sound; the lost events cannot be had again, as no checkpoint is older".into(),
+        None => "the training is sound, but the lost events cannot be recovered: no checkpoint is older".into(),
     }
 }
 

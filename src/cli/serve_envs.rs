@@ -35,7 +35,7 @@ pub fn serve_envs(options: &ServeOptions, context: &Context) -> Result<Outcome, 
         }
     };
     let client = Client::new(surroundings.input, surroundings.out, ended)
-        .map_err(|error| format!("no thread can be started: {error}"))?;
+        .map_err(|error| format!("a thread cannot be started: {error}"))?;
     let build = |seed: Option<u64>| {
         let mut prepared = prepared.clone();
         let run = &mut prepared.loaded.scenario.run;

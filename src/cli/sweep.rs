@@ -175,7 +175,7 @@ fn play(folder: &SweepFolder, plan: &Plan, options: &WorkOptions, context: &Cont
     let left = plan.trials.iter().filter(|trial| end(trial).is_none()).count();
     if options.leaves && left > 0 {
         printer.note(format_args!(
-            "nothing is free; {left} of {} trials have not ended: simic-engine sweep status {}",
+            "no trial is free; {left} of {} have not ended: simic-engine sweep status {}",
             plan.trials.len(),
             folder.path().display()
         ));
@@ -210,7 +210,7 @@ fn ended(has_failure: bool, folder: &SweepFolder, printer: &Printer) -> Outcome 
         return Outcome::Done;
     }
     printer.note(format_args!(
-        "what has failed is tried again after: simic-engine sweep retry {}",
+        "to try failed trials again: simic-engine sweep retry {}",
         folder.path().display()
     ));
     Outcome::Failed
@@ -228,7 +228,7 @@ fn retry(begun: &Begun, ids: &[String], printer: &Printer) -> Result<Outcome, Re
             .collect();
         match found[..] {
             [trial] if has_failed(&trial) => {}
-            [_] => return Err(format!("trial {id} has not failed; only what has failed is tried again").into()),
+            [_] => return Err(format!("trial {id} has not failed; only failed trials are tried again").into()),
             [] => return Err(unknown_trial(id)),
             _ => return Err(format!("{} trials begin with {id}; write more of it", found.len()).into()),
         }

@@ -94,7 +94,7 @@ impl<'a> Info<'a> {
              recorded       {} in {} of {}\n\
              segments       {} ended by a rollback, {} by a failure\n\
              steps          {} with one possible action, {} with known probabilities\n\
-             of a step      {} numbers seen, {} slots, {known} blueprints\n",
+             each step      {} numbers seen, {} slots, {known} blueprints\n",
             seed.0,
             counted(self.steps, "step"),
             counted(self.segments, "segment"),

@@ -86,7 +86,7 @@ fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<()
         .build_experiment(prepared.experiment(context.threads()))?;
     let found = run::check_place(engine.world());
     let path = path.display();
-    Ok(found.map_err(|failure| format!("{path}: {failure} (--no-data looks at the scenario alone)"))?)
+    Ok(found.map_err(|failure| format!("{path}: {failure} (--no-data checks the scenario alone)"))?)
 }
 
 fn print(path: &Path, result: &Result<Sound, Rejection>, context: &Context) -> Outcome {

@@ -52,7 +52,7 @@ pub fn watch(options: &WatchOptions, context: &Context) -> Result<Outcome, Rejec
     };
     if !has_terminal(context) {
         let name = options.run.display();
-        return Err(format!("watch needs a terminal; simic-engine show {name} prints how the run stands").into());
+        return Err(format!("watch needs a terminal; simic-engine show {name} prints the state of the run").into());
     }
     let stop = context.heeded_stop()?;
     let watcher = Watcher::new(&place, context.printer.is_coloured(), None);
@@ -385,7 +385,7 @@ impl Watcher {
         let is_played = RunEntry::read(self.feed.folder()).state.is_played();
         let sent = is_played.then(|| send_command(self.feed.folder(), command));
         self.message = Some(match sent {
-            None => format!("no process plays this run: it cannot be asked for: {}", command.word()),
+            None => format!("no process plays this run, so it can't be asked for: {}", command.word()),
             Some(Ok(())) => format!("asked the run for: {}", command.word()),
             Some(Err(error)) => error.to_string(),
         });

@@ -297,7 +297,7 @@ fn what_cannot_be_played_is_refused() {
         (&run, "--against wait,oracle", &[opponent, "from_scratch"]),
         (&run, "--against widened,widened", &["--against names `widened` twice"]),
         (&run, "--episodes 1 --set lifecycle.slots=[r0c1]", &misfit),
-        (&alone, "", &["say by --scenario FILE what it decides in"]),
+        (&alone, "", &["name the scenario that it decides in by --scenario FILE"]),
     ];
     for (policy, asked, parts) in cases {
         assert_has(&refused(&eval(policy, asked)), parts);

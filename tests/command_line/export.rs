@@ -68,7 +68,7 @@ fn one_of_the_kept_networks_is_chosen_by_env_and_round() {
     assert_eq!([&exported["round"], &exported["env"]], [1, 1]);
 
     let message = refusal(folder.path(), "latest -o grown --round 3");
-    let there = "it has those of round 1: env 0, 1; round 2: env 0, 1";
+    let there = "only those of round 1: env 0, 1; round 2: env 0, 1";
     assert_has(&message, &[there]);
     let message = refusal(folder.path(), "grown/kept.safetensors -o grown --env 1");
     assert_has(&message, &["is one network"]);
@@ -117,7 +117,7 @@ fn a_run_that_has_kept_nothing_and_a_damaged_network_are_named() {
         &unreadable,
         &["isn't a network that this version reads: it isn't a complete safetensors file"],
     );
-    assert_has(&gone, &["has kept no network", "run.keep"]);
+    assert_has(&gone, &["kept no networks", "run.keep"]);
     assert!(!folder.path().join("grown").exists());
 }
 
@@ -126,7 +126,7 @@ fn the_policy_of_a_run_becomes_plain_pytorch_and_a_run_without_one_says_so() {
     let folder = run();
     let to = folder.path().join("policy");
     let message = refusal(folder.path(), "latest --policy -o policy");
-    assert_has(&message, &["its controller does not learn"]);
+    assert_has(&message, &["its controller doesn't learn"]);
     assert!(!to.exists());
 
     let line = format!("export proof/policy --policy -o '{}'", to.display());

@@ -364,7 +364,7 @@ fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_writ
         ("--weights missing.safetensors", "missing.safetensors"),
         ("--weights /dev/zero", "regular file"),
         ("--weights mine.safetensors", "resnet20"),
-        ("--weights mine.safetensors", "say of which host they are by --host"),
+        ("--weights mine.safetensors", "name their host by --host"),
         ("--weights .", "kept.safetensors"),
     ] {
         assert_has(&said(more), &[told]);

@@ -132,12 +132,12 @@ fn a_scenario_that_has_moved_is_told_from_a_file_that_is_missing() {
     fs::rename(folder.join("data"), folder.join("elsewhere")).expect("the data are moved");
     let missing = refused(&resume(&run, "--extend 1"));
     assert_has(&missing, &["data file '../data/images' was not found"]);
-    assert!(!missing.contains("is not there any more"), "{missing}");
+    assert!(!missing.contains("the scenario's folder"), "{missing}");
 
     fs::rename(folder.join("scenarios"), folder.join("moved")).expect("the scenario is moved");
     let moved = refused(&resume(&run, "--extend 1"));
     let place = folder.join("scenarios").display().to_string();
-    let told = format!("the scenario's folder {place} is not there any more");
+    let told = format!("the scenario's folder {place} is missing");
     assert_has(&moved, &[&told]);
 }
 

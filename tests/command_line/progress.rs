@@ -42,7 +42,7 @@ fn who_wants_more_gets_a_line_an_event_in_place_of_bars_as_well_and_who_wants_no
     let silent = lines_of_run(&folder.path().join("silent"), "--progress none");
 
     let count = |told: &str| verbose.iter().filter(|line| line.contains(told)).count();
-    let said = "standard error isn't a terminal: a line a round instead";
+    let said = "standard error isn't a terminal, so each round prints a line";
     assert_eq!((count("episode finished"), count(said)), (4, 1), "{verbose:#?}");
     assert!(verbose.iter().any(|line| line.starts_with("    2/2 ")), "{verbose:#?}");
     assert!(silent.is_empty(), "{silent:#?}");

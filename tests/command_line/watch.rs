@@ -160,6 +160,6 @@ fn without_a_terminal_it_is_said_what_prints_the_same() {
 
     assert_eq!(
         said,
-        "error: watch needs a terminal; simic-engine show latest prints how the run stands\n"
+        "error: watch needs a terminal; simic-engine show latest prints the state of the run\n"
     );
 }

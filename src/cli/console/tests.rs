@@ -64,7 +64,7 @@ fn what_a_round_shows_is_explained_once_and_what_was_found_of_its_hosts_is_a_lin
 
 #[test]
 fn bars_that_cannot_be_drawn_are_said_to_be_lines() {
-    let told = "run directory  runs/test\nstandard error isn't a terminal: a line a round instead\n";
+    let told = "run directory  runs/test\nstandard error isn't a terminal, so each round prints a line\n";
     assert_eq!(shown(ProgressStyle::Bar, false, Vec::new()), told);
 }
 

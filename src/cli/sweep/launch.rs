@@ -60,11 +60,11 @@ pub(super) fn launch(
     let script = launch.slurm_path();
     printer.note(format_args!(
         "submitted as job {job}, {}\n\
-         where it stands:      simic-engine sweep status {sweep}\n\
-         its workers:          squeue --job {job}\n\
-         what they print:      {sweep}/logs/slurm-{job}_*.log\n\
-         what they have left:  sbatch {}\n\
-         its tables:           simic-engine sweep collect {sweep}",
+         progress:     simic-engine sweep status {sweep}\n\
+         workers:      squeue --job {job}\n\
+         output:       {sweep}/logs/slurm-{job}_*.log\n\
+         to continue:  sbatch {}\n\
+         tables:       simic-engine sweep collect {sweep}",
         counted(launch.tasks(), "worker"),
         script.display(),
     ));

@@ -70,7 +70,7 @@ fn a_run_that_no_process_plays_is_not_asked_for_anything() {
 
     press(&mut watcher, "p");
 
-    let told = "no process plays this run: it cannot be asked for: pause";
+    let told = "no process plays this run, so it can't be asked for: pause";
     assert_eq!(watcher.message.as_deref(), Some(told));
     assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0);
 }
