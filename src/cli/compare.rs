@@ -31,7 +31,7 @@ pub fn compare(options: &CompareOptions, context: &Context) -> Result<Outcome, R
             vec![metric.name().into(), metric.words().into(), better.into()]
         };
         let rows = Metric::value_variants().iter().map(row);
-        let table = Table::of(&["metric", "what it is", "better"], &[], rows);
+        let table = Table::of(&["metric", "description", "better"], &[], rows);
         return Ok(printer.show(table.render_within(printer.width(), &[])));
     }
     let mut found = Found::default();

@@ -31,7 +31,7 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
             let rows = forms
                 .iter()
                 .map(|form| vec![form.form.clone(), form.summary.clone(), form.tasks.join(", ")]);
-            print(&forms, &["data", "what it is", "tasks"], rows, printer)
+            print(&forms, &["data", "description", "tasks"], rows, printer)
         }
         ListWhat::Hosts => {
             // Families first, as a scenario writes them, then names.
@@ -41,7 +41,7 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
                 host_row(entry, catalog.hosts.outline(&choice, CLASSES, None).ok())
             });
             let (hosts, rows): (Vec<Value>, Vec<_>) = families.chain(named).unzip();
-            let head = ["host", "size", "ops", "widths", "slots", "what it is"];
+            let head = ["host", "size", "ops", "widths", "slots", "description"];
             print(&hosts, &head, rows, printer)
         }
         ListWhat::Blueprints => {
@@ -59,7 +59,7 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
                     format!("{}{note}", blueprint.summary),
                 ]
             });
-            let head = ["index", "blueprint", "grows in", "what it is"];
+            let head = ["index", "blueprint", "grows in", "description"];
             print(&catalog.blueprints, &head, rows, printer)
         }
         ListWhat::Rewards => print_entries(&reward_forms(catalog), printer),
@@ -79,7 +79,7 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
         ListWhat::Events => {
             let rows = Payload::CATALOGUE.iter();
             let rows = rows.map(|event| vec![event.name.into(), event.summary.into()]);
-            print(&Payload::CATALOGUE, &["event", "what it says"], rows, printer)
+            print(&Payload::CATALOGUE, &["event", "description"], rows, printer)
         }
         ListWhat::Detectors => {
             let detectors = &context.names.detectors;
@@ -97,13 +97,7 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
                 (value, cells)
             });
             let (detectors, rows): (Vec<Value>, Vec<_>) = rows.unzip();
-            let head = [
-                "detector",
-                "severity",
-                "value",
-                "in a row",
-                "what is wrong, and what to do",
-            ];
+            let head = ["detector", "severity", "value", "in a row", "problem and remedy"];
             print(&detectors, &head, rows, printer)
         }
         ListWhat::Plugins => {
@@ -111,7 +105,7 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
             let rows = plugins
                 .iter()
                 .map(|plugin| vec![plugin.name.clone(), plugin.version.clone(), plugin.summary.clone()]);
-            print(plugins, &["plugin", "version", "what it does"], rows, printer)
+            print(plugins, &["plugin", "version", "description"], rows, printer)
         }
     }
 }
@@ -129,7 +123,7 @@ fn print_entries(entries: &[Entry], printer: &Printer) -> Outcome {
     let rows = entries
         .iter()
         .map(|entry| vec![entry.name.clone(), entry.summary.clone()]);
-    print(&entries, &["name", "what it is"], rows, printer)
+    print(&entries, &["name", "description"], rows, printer)
 }
 
 fn task_row(task: &TaskPreset, catalog: &Catalog) -> Vec<String> {

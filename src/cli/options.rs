@@ -37,8 +37,8 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   simic-engine run                        the built-in quickstart, about a minute
-  simic-engine run my.ron --rounds 3      a scenario of your own
-  simic-engine runs                       what was run, and how far it came
+  simic-engine run my.ron --rounds 3      your own scenario
+  simic-engine runs                       all runs, and how far they got
   simic-engine show latest                the summary of the newest run again
   simic-engine <COMMAND> --help           more, with examples
   source <(COMPLETE=bash simic-engine)    completes commands, runs and fields; or zsh, fish
@@ -110,7 +110,7 @@ impl ColorChoice {
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Of every command")]
+#[command(next_help_heading = "Options of every command")]
 pub struct GlobalOptions {
     /// Print only errors and results.
     #[arg(short, long, global = true, conflicts_with = "verbose")]

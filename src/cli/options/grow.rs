@@ -16,8 +16,8 @@ Examples:
   simic-engine grow --data photos/ --weights my.safetensors --normalise imagenet -o grown/
   simic-engine grow --scenario my.ron --budget 120k --tries 8 --rates 0.01,0.03,0.1 -o grown/
 
-All rows have as many networks of as much compute each, chosen by validation and compared on the
-test part. After Ctrl-C or a kill the same command, without --force, continues.";
+Every row gets the same number of networks and the same compute. Validation chooses a network, and
+the test part compares. To continue after Ctrl-C or a kill, repeat the command without --force.";
 
 pub const ADAPT_EXAMPLES: &str = "\
 Examples:
@@ -25,8 +25,8 @@ Examples:
   simic-engine adapt --weights adapted/ --data newer/ --domain night -o both/
   simic-engine adapt --weights my.safetensors --normalise 0..1 --data new/ --budget 0.3x -o adapted/
 
-Rate and size are chosen by cross-validation over all images. After Ctrl-C or a kill the same
-command, without --force, continues.";
+Cross-validation over all images chooses rate and size. To continue after Ctrl-C or a kill, repeat
+the command without --force.";
 
 /// A network, if one is given, what it is to read, and where the result goes.
 #[derive(Clone, Debug, Args)]

@@ -21,9 +21,9 @@ Examples:
   simic-engine show 20260131-1200 --json";
 pub const REPORT_EXAMPLES: &str = "\
 Examples:
-  simic-engine report latest                       report.html, which opens anywhere without a network
-  simic-engine report latest --follow              written again and again while the run plays
-  simic-engine report latest --http                at http://127.0.0.1:7860, up to date
+  simic-engine report latest                       report.html, which also opens offline
+  simic-engine report latest --follow              rewritten while the run plays
+  simic-engine report latest --http                served at http://127.0.0.1:7860, up to date
   simic-engine report quick -o quick.html          of a sweep; eval and compare have --report";
 pub const WATCH_EXAMPLES: &str = "\
 Examples:
@@ -84,10 +84,10 @@ Examples:
   simic-engine check runs/sweeps/quick    a sweep and all of its trials
   simic-engine check 20260131-1200 --json
 
-Nothing is changed; a run may be checked while it is played. Exit codes:
-  0  all is as it should be
+`check` changes nothing, and can check a run while it is played. Exit codes:
+  0  no damage
   1  damaged, but it can be resumed
-  6  it cannot be resumed, but can be used for what is printed
+  6  it cannot be resumed, but the output names its other uses
   7  unusable";
 pub const DIFF_EXAMPLES: &str = "\
 Examples:
@@ -95,7 +95,7 @@ Examples:
   simic-engine diff runs/a runs/b --all=3 --only events,checkpoints
   simic-engine diff runs/a runs/b --json
 
-Clocks, sizes and numbers of events are left out. Exit codes:
+`diff` leaves out clocks, sizes and numbers of events. Exit codes:
   0  no difference
   1  they differ
   2  they cannot be compared";
@@ -149,9 +149,9 @@ pub const TRAJ_EXAMPLES: &str = "\
 Examples:
   simic-engine run my.ron --set run.trajectories=true
   simic-engine traj info latest           what the newest run has recorded
-  simic-engine traj check a.traj b.traj   whole? of one form, so that they can be learnt from together?
+  simic-engine traj check a.traj b.traj   whether a policy can learn from both together
 
-docs/reference/trajectories.md says what the files hold; the Python package reads them.";
+docs/reference/trajectories.md describes the files. The Python package reads them.";
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum TrajCommand {
@@ -177,22 +177,22 @@ pub enum TrajCommand {
 
 pub const EXPORT_EXAMPLES: &str = "\
 Examples:
-  simic-engine export latest -o grown/                        the best network that the newest run has kept
+  simic-engine export latest -o grown/                        the newest run's best kept network
   simic-engine export latest --round 8 --env 7 -o grown/
   simic-engine export runs/mine/networks/round8-env7.safetensors -o grown/
   cd grown && python -c 'import network; print(network.load())'
-  simic-engine export latest --policy -o policy/              what decides, for VectorEnv of the Python package
+  simic-engine export latest --policy -o policy/              its policy, for VectorEnv in Python
 
-The folder needs nothing but torch: network.py with network.safetensors, what is known of it in card.md and card.json, and
-kept.safetensors, the engine's own file.";
+The folder needs only torch. It holds network.py with network.safetensors, card.md and card.json,
+which describe the network, and kept.safetensors, the engine's own file.";
 pub const EXPORT_TABLES_EXAMPLES: &str = "\
 Examples:
   simic-engine export-tables latest -o tables
   simic-engine export-tables runs/sweeps/quick -o tables
   python -c \"import pandas; print(pandas.read_parquet('tables/rounds.parquet'))\"
 
-Of a run: rounds, steps, seed_steps, seeds, decisions, updates and episodes; of a sweep: trials.
-What their columns are: docs/reference/tables.md. Tables of an earlier export are replaced.";
+A run has rounds, steps, seed_steps, seeds, decisions, updates and episodes. A sweep has trials.
+docs/reference/tables.md describes the columns. Tables of an earlier export are replaced.";
 
 #[derive(Clone, Debug, Args)]
 pub struct ExportOptions {

@@ -23,20 +23,20 @@ Examples:
   simic-engine resume latest              it is a run like any other
   simic-engine eval latest --against wait
 
-A round is an update. `simic-engine explain learner.algorithm` lists what is learnt from, and how.";
+A round is an update. `simic-engine explain learner.algorithm` lists the algorithms.";
 pub const RESUME_EXAMPLES: &str = "\
 Examples:
   simic-engine resume latest
-  simic-engine resume latest --extend 5   five rounds more
-  simic-engine resume 20260131-1200       any beginning of a name that no other run has
+  simic-engine resume latest --extend 5   five more rounds
+  simic-engine resume 20260131-1200       the beginning of a name, if only one run has it
   simic-engine resume latest --from 40    back to the checkpoint after 40 rounds";
 pub const SERVE_EXAMPLES: &str = "\
 Examples:
-  simic-engine serve-envs                 the built-in quickstart; not by hand: a program speaks at both ends
+  simic-engine serve-envs                 the built-in quickstart, for a program that decides
   simic-engine serve-envs my.ron --set run.n_envs=16 --seed 7
 
-simic_engine.VectorEnv, of the Python package, is such a program: it starts this command itself.
-docs/reference/serve_envs.md says what the frames are. Exit code 143: standard input was closed.";
+simic_engine.VectorEnv of the Python package starts this command itself.
+docs/reference/serve_envs.md describes the frames. Exit code 143: standard input was closed.";
 
 /// Values of --progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

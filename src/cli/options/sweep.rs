@@ -82,10 +82,10 @@ impl LaunchOptions {
     pub fn check(&self, cluster: Cluster) -> Result<(), String> {
         match cluster {
             Cluster::Slurm if self.address.is_some() => {
-                Err("--address is of Ray and HyperQueue; Slurm knows its own; leave it out".into())
+                Err("--address is for Ray and HyperQueue, and Slurm knows its own; leave it out".into())
             }
             Cluster::Ray | Cluster::Hyperqueue if !self.sbatch_options.is_empty() => {
-                Err("options for sbatch are Slurm's; write --on slurm, or leave them out".into())
+                Err("options for sbatch are for Slurm; write --on slurm, or leave them out".into())
             }
             _ => Ok(()),
         }
