@@ -23,7 +23,9 @@ impl Folds {
     /// Texts; fewer than two images a fold; images that cannot be read.
     pub fn new(data: &TaskData) -> Result<Self, GrowError> {
         let TaskData::Images(set) = data else {
-            return Err(GrowError::Refused("only networks that read images are adapted".into()));
+            return Err(GrowError::Refused(
+                "only networks that read images can be adapted".into(),
+            ));
         };
         let all = joined([&set.train, &set.val])?;
         if all.len() < 2 * FOLDS {

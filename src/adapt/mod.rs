@@ -85,7 +85,7 @@ pub fn adapt(order: &Order, report: &mut Report) -> Result<Adapted, GrowError> {
     if !given.has_body(&plan) || (!given.absent.is_empty() && given.other_classes.is_none()) {
         let absent = given.absent.join(", ");
         return refused(format!(
-            "the weights have nothing for {absent}: only a whole network is adapted"
+            "the weights don't contain {absent}; give those of a whole network"
         ));
     }
     let has_head = given.absent.is_empty() && is_of_same;
@@ -205,10 +205,10 @@ fn with_batches(base: &Base, batch: usize) -> Vec<(&'static str, String)> {
 fn part_of(old: &TaskData, count: usize, classes: i64) -> Result<Part, GrowError> {
     match old {
         TaskData::Images(set) if set.train.labels.iter().any(|&label| label >= classes) => Err(GrowError::Refused(
-            format!("--old: images of more than the {classes} classes that the network tells apart"),
+            format!("--old: its images have more than the {classes} classes of the network"),
         )),
         TaskData::Images(set) => Ok(spread(&set.train, count)?),
-        TaskData::Tokens(_) => Err(GrowError::Refused("--old: texts; images are needed".into())),
+        TaskData::Tokens(_) => Err(GrowError::Refused("--old: it holds texts; give images".into())),
     }
 }
 

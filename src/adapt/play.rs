@@ -133,7 +133,7 @@ impl Trainer<'_> {
         let played = played.ok_or_else(|| GrowError::Stopped(order.place.clone()))?;
         let mut network = played.network.ok_or_else(|| {
             let name = method.name();
-            GrowError::Refused(format!("a training of `{name}` at rate {rate} came to no network"))
+            GrowError::Refused(format!("a training of `{name}` at rate {rate} produced no network"))
         })?;
         // These are measured on images that it has learnt from, or on a fold.
         (network.measures.validation, network.data.validation) = (None, None);

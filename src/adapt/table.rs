@@ -180,11 +180,11 @@ fn why(written: &Row, best: &str, budget: f64, error: f64) -> String {
     let Row { name, added_share, .. } = written;
     let rule = match name == best {
         true => {
-            format!("the best by cross-validation of all that keep the given network and add no more than {budget}x")
+            format!("the best by cross-validation of the rows that keep the given network and add at most {budget}x")
         }
         false => format!("the smallest addition within {error:.1} points of the best, {best}, by cross-validation"),
     };
-    format!("written is `{name}`, at {added_share:.2}x of the given network added: {rule}")
+    format!("the row `{name}` is written, which adds {added_share:.2}x of the given network: {rule}")
 }
 
 /// The lead of a row over the written one, if it has one.

@@ -88,7 +88,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     let known = order.names.hosts.classes(task, folder);
     // With another number of classes the head is drawn.
     let is_of_same = known.len() as i64 != task.classes || data.compare_classes(&known);
-    let no_test_part = "the data have no test part, on which networks could be compared; set task.split, or bring one";
+    let no_test_part = "the data have no test part to compare networks on; set task.split, or add one";
     let test = TestPart::of(&data)?.ok_or_else(|| GrowError::Refused(no_test_part.into()))?;
     let design = order.names.hosts.of(&task.host, folder)?;
     let plan = design.plan(task.classes);
@@ -144,24 +144,24 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
             playing.note(format!("--old: {note}"));
         }
     } else if order.old.is_some() {
-        playing.note("--old is not measured: no network is given with its head".into());
+        playing.note("--old isn't measured: no network is given with its head".into());
     }
     if let Some(name) = given.absent.first() {
         let why = match given.other_classes {
-            Some(told) => format!("its head is for {told} classes, the data have {}", task.classes),
-            None => format!("the weights have nothing for {name}"),
+            Some(told) => format!("its head is for {told} classes, but the data have {}", task.classes),
+            None => format!("the weights don't contain {name}"),
         };
         let drawn = match given.has_body(&plan) {
             true => "a new head is drawn and trained in every row",
-            false => "what is missing is drawn",
+            false => "missing tensors are drawn",
         };
         playing.note(format!("no row `as given`: {why}; {drawn}"));
     }
     if !is_of_same {
-        playing.note("no row `as given`: to the network its answers have other names".into());
+        playing.note("no row `as given`: its classes have other names".into());
     }
     if is_kept {
-        let why = "a kept network has no wider form, and no fresh weights: name its host by --host for these rows";
+        let why = "a kept network has no wider form and no fresh weights; for these rows, name its host by --host";
         playing.note(why.into());
     }
     let (plantings, grown) = playing.grow()?;

@@ -199,7 +199,7 @@ pub enum GrowError {
     #[error(transparent)]
     File(#[from] FileError),
     /// It was stopped.
-    #[error("stopped; what has been played is kept in {}, and the same command, without --force, continues", .0.display())]
+    #[error("stopped; the finished attempts are kept in {}; to continue, repeat the command without --force", .0.display())]
     Stopped(PathBuf),
 }
 

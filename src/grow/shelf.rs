@@ -32,7 +32,7 @@ pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, G
     let locked = || -> Result<File, GrowError> {
         let file = File::change(&order).at(&order)?;
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) => Err(occupied("is where another process grows".into())),
+            Err(TryLockError::WouldBlock) => Err(occupied("is in use by another process that grows".into())),
             // A file system without locks.
             _ => Ok(file),
         }
@@ -51,7 +51,7 @@ pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, G
             let mut names = held.iter().map(|name| name.to_string_lossy());
             if let Some(name) = names.find(|name| !["order", "attempt", "."].iter().any(|own| name.starts_with(own))) {
                 return Err(occupied(format!(
-                    "holds {name}, which isn't part of the order: move it"
+                    "holds {name}, which isn't part of this growth; move it elsewhere"
                 )));
             }
             let text = fs::read_to_string(&order).at(&order)?;
@@ -59,13 +59,13 @@ pub fn open(folder: &Path, ordered: &Ordered, is_forced: bool) -> Result<File, G
             match differing.is_empty() {
                 true => Ok(lock),
                 false => Err(occupied(format!(
-                    "holds the attempts of another order:\n  {differing}\nrepeat that one to continue it, give another folder, or \
-                     --force to begin again"
+                    "holds the attempts of another command:\n  {differing}\nto continue it, repeat that command; else give \
+                     another folder, or --force to begin again"
                 ))),
             }
         }
         (Some(name), None) => Err(occupied(format!(
-            "holds {}; give another folder, or --force to begin again: all that is in it is removed then",
+            "holds {}; give another folder, or --force to remove its content and begin again",
             name.display()
         ))),
     }

@@ -196,7 +196,7 @@ impl Row {
             Way::Given => "the given network, unchanged".into(),
             _ => format!("the network of the row {}", self.name),
         };
-        reasons.push(format!("what is written is {written}{asked}"));
+        reasons.push(format!("the result is {written}{asked}"));
         Choice {
             way: self.way,
             name: self.name.clone(),
@@ -205,7 +205,7 @@ impl Row {
     }
 }
 
-const NOTHING_GREW: &str = "no seed within the budget was committed in the steps that there were";
+const NOTHING_GREW: &str = "no seed within the budget was committed in the given steps";
 
 /// The choice goes by validation: the test part chooses nothing.
 fn best_of<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {

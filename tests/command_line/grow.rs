@@ -194,13 +194,13 @@ fn a_head_is_trained_alone_around_a_body_with_layers_without_parameters_and_draw
     assert_eq!(ways()[..2], ["trained", "head"]);
     assert_has(
         &growth(place.path())["notes"].to_string(),
-        &["its head is for 12 classes, the data have 10"],
+        &["its head is for 12 classes, but the data have 10"],
     );
     // Around a body that is not given whole, nothing is adapted.
     write_weights(place.path(), 10, "stage1");
     let line = format!("adapt --scenario stem.ron --weights w.safetensors {plain} {host} -o adapted");
     let said = refused(&engine_at(place.path(), &line));
-    assert_has(&said, &["nothing for stage1.block0.first.conv.weight"]);
+    assert_has(&said, &["don't contain stage1.block0.first.conv.weight"]);
 }
 
 /// A stop by Ctrl-C between attempts, another order in the folder, and the same one again.
@@ -227,7 +227,7 @@ fn an_interrupted_growth_continues_to_the_same_table() {
     let stopped = child.wait_with_output().expect("it ends");
     assert_has(
         &ends_with(130, &stopped),
-        &["1/", "the same command, without --force, continues"],
+        &["1/", "repeat the command without --force"],
     );
     let other = refused(&grow(place.path(), &given("--budget 4x")));
     assert_has(&other, &["--budget was 3 times", "now 4 times", "--force"]);

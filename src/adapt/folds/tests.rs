@@ -10,7 +10,7 @@ fn each_image_is_judged_once_and_classes_are_spread_evenly_and_texts_are_refused
         Folds::new(&TaskData::load(&task, None, &DataRegistry::default()).unwrap())
     };
     let texts = load("synth_tokens").err().unwrap().to_string();
-    assert_eq!(texts, "only networks that read images are adapted");
+    assert_eq!(texts, "only networks that read images can be adapted");
     let folds = load("digits_minimal").unwrap();
     let learnt = |fold| match folds.data(fold, None).unwrap() {
         TaskData::Images(set) => set.train,

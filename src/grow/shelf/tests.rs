@@ -18,7 +18,7 @@ fn a_folder_in_which_somebody_grows_is_no_one_else_s_even_by_force() {
 
     for is_forced in [false, true] {
         let why = refused("3x", is_forced);
-        assert!(why.ends_with("grown is where another process grows"), "{why}");
+        assert!(why.ends_with("grown is in use by another process that grows"), "{why}");
     }
     drop(held);
     drop(opened("3x", false).unwrap());

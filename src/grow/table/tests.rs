@@ -87,7 +87,7 @@ fn of_what_is_ahead_of_growth_the_best_by_validation_is_written_and_said_to_be_a
         row(Way::Head, 96.0, Some((-4.0, 1.0))),
         row(Way::Grown, 82.0, None),
     ];
-    let why = "fine-tuned is ahead of growth by +7.00 points on the test part, 95 % interval +5.00 to +9.00; what is written is \
+    let why = "fine-tuned is ahead of growth by +7.00 points on the test part, 95 % interval +5.00 to +9.00; the result is \
                the network of the row fine-tuned";
     assert_eq!(choose(&rows, Keep::Best).unwrap().why, why);
 }
@@ -97,12 +97,12 @@ fn a_person_may_keep_growth_where_it_is_not_ahead() {
     let rows = [row(Way::Trained, 80.0, Some((-0.5, 3.0))), row(Way::Grown, 79.0, None)];
     let choice = choose(&rows, Keep::Grown).unwrap();
     assert_eq!(choice.way, Way::Grown);
-    let why = "(+1.25 points on the test part, 95 % interval -0.50 to +3.00); what is written is the network of the row grown, as --keep grown asks";
+    let why = "(+1.25 points on the test part, 95 % interval -0.50 to +3.00); the result is the network of the row grown, as --keep grown asks";
     assert!(choice.why.ends_with(why), "{}", choice.why);
 }
 
 #[test]
 fn without_a_committed_seed_the_best_other_is_written() {
     let trained = [row(Way::Trained, 80.0, None)];
-    assert_choice(&trained, Way::Trained, "was committed in the steps");
+    assert_choice(&trained, Way::Trained, "was committed in the given steps");
 }
