@@ -122,7 +122,7 @@ impl SweepFolder {
         };
         if !extends {
             return Err(refused(
-                "give it another name, or keep what has been played and add to it with --extend",
+                "give the sweep another name, or add to what has been played with --extend",
             ));
         }
         if !old.is_extended_by(&planned.plan) {

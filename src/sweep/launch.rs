@@ -70,8 +70,7 @@ impl Cluster {
             return Ok(());
         }
         Err(SweepError::Refused(format!(
-            "{path:?}: {engine} cannot be given a path with {what}; valid: one without, by --out DIR or by another place of the \
-             program"
+            "{path:?}: {engine} cannot take a path with {what}; give another folder by --out DIR, or move the program"
         )))
     }
 }
@@ -101,8 +100,8 @@ impl Launch<'_> {
         let log = folder.join("logs").to_string_lossy().replace('%', "%%");
         let mut script = format!(
             "#!/bin/sh\n\
-             # Workers of a sweep. Each takes free trials, and ends when none is free. What is left when all have ended is\n\
-             # run by submitting this file again.\n\
+             # Workers of a sweep. Each takes free trials, and ends when none is free. When all have ended, submit this file\n\
+             # again to run what is left.\n\
              #SBATCH --job-name={}\n\
              #SBATCH --array=1-{tasks}\n\
              #SBATCH --output=\"{log}/slurm-%A_%a.log\"\n",
@@ -146,13 +145,12 @@ impl Launch<'_> {
         let Output { status, stdout, stderr } = started(
             command.arg("--parsable").args(options).arg(&script).output(),
             "sbatch",
-            "a sweep is given to Slurm on a machine that jobs are submitted from (Debian and Ubuntu: apt-get install \
-             slurm-client)",
+            "submit the sweep on a machine with Slurm's commands (Debian and Ubuntu: apt-get install slurm-client)",
         )?;
         let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if !status.success() {
             return Err(SweepError::Refused(format!(
-                "sbatch has submitted nothing ({status}); it says:\n{}\nThe sweep is planned; submit it again with: sbatch {}",
+                "sbatch submitted nothing ({status}) and said:\n{}\nThe sweep is planned; to submit it: sbatch {}",
                 words(&stderr),
                 script.display()
             )));
@@ -162,7 +160,7 @@ impl Launch<'_> {
         match told.split(';').next() {
             Some(id) if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) => Ok(id.into()),
             _ => Err(SweepError::Refused(format!(
-                "sbatch has succeeded, but printed no job: `{told}`; `squeue --me` lists what was submitted"
+                "sbatch succeeded, but printed no job id: `{told}`; `squeue --me` lists what was submitted"
             ))),
         }
     }
@@ -215,7 +213,7 @@ impl Launch<'_> {
         }
         let driver = self.folder.file(script.0);
         Err(SweepError::Refused(format!(
-            "{} has ended before the sweep ({status}); the same command continues with what is left",
+            "{} ended before the sweep ({status}); repeat the command to play what is left",
             driver.display()
         )))
     }
@@ -233,7 +231,7 @@ const fn driver(cluster: Cluster) -> Option<(&'static str, &'static str)> {
 fn started<T>(outcome: std::io::Result<T>, program: &str, advice: &str) -> Result<T, SweepError> {
     match outcome {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(SweepError::Refused(format!(
-            "{program} is not on the PATH; {advice}; the sweep is planned and nothing was submitted"
+            "{program} isn't on the PATH; {advice}; the sweep is planned, but nothing was submitted"
         ))),
         outcome => Ok(outcome.at(Path::new(program))?),
     }

@@ -123,7 +123,7 @@ fn read_json<T: DeserializeOwned>(place: &dyn Place, name: &str) -> Result<T, Fi
     let mut content: Value = serde_json::from_slice(&place.read(Shelf::Results, name)?).at(&path)?;
     let seal = content.as_object_mut().and_then(|fields| fields.remove(SEAL));
     if seal != Some(Value::from(seal_of(&content))) {
-        let damaged = "it is not what was written: its seal does not fit";
+        let damaged = "it has changed since it was written: its seal doesn't match";
         return Err(io::Error::new(ErrorKind::InvalidData, damaged)).at(&path);
     }
     serde_json::from_value(content).at(&path)
@@ -194,7 +194,7 @@ pub fn read_result(place: &dyn Place, id: &str, end: TrialEnd) -> Result<TrialRe
 pub fn read_sound(place: &dyn Place, id: &str, end: TrialEnd) -> Result<Option<TrialResult>, FileError> {
     match read_result(place, id, end) {
         Err(error) if is_damaged(&error) => {
-            tracing::warn!(%error, "a result is damaged; `sweep work` has it again from the trial's run");
+            tracing::warn!(%error, "a result is damaged; `sweep work` rebuilds it from the trial's run");
             Ok(None)
         }
         read => read.map(Some),

@@ -272,7 +272,7 @@ fn check_sweep(sweep: &SweepFile) -> Findings {
         let place = format!("{list}[{index}].path");
         if path == SEED {
             let message =
-                "the seeds of a sweep are its replicates'; write replicates: N, and `run.seed` in the scenario";
+                "a sweep takes its seeds from replicates; write replicates: N, and `run.seed` in the scenario";
             findings.push((place, message.into()));
         } else if !known.insert(path) {
             findings.push((place, format!("`{path}` is set twice; give it once")));

@@ -36,7 +36,7 @@ pub enum WorkError {
     Events(#[from] ReadError),
     /// No trial can be played where the sweep is; none of them has failed.
     #[error(
-        "{0}\nno trial could be played here, {MOST_MISPLACED} times in a row; remove the cause, then the same command continues"
+        "{0}\nno trial could be played here, {MOST_MISPLACED} times in a row; remove the cause, then repeat the command"
     )]
     Place(String),
 }
@@ -145,8 +145,7 @@ fn unplanned(directory: &Path, trial: &Trial) -> Result<Option<String>, FileErro
     let hash = blake3::hash(&crate::files::read(&resolved).at(&resolved)?).to_hex();
     Ok((hash.as_str() != trial.hash).then(|| {
         format!(
-            "{} is not the scenario that was planned: this is another version of simic-engine than the one that planned the \
-             sweep",
+            "{} isn't the planned scenario: this version of simic-engine differs from the one that planned the sweep",
             resolved.display()
         )
     }))

@@ -118,7 +118,7 @@ fn check_axes(axes: &[Axis], draw: Drawing) -> Findings {
             }
             AxisValues::Integer { low, high } if low > high => Some(format!("low {low} is more than high {high}")),
             _ if draw == Drawing::Grid => Some(format!(
-                "a grid tries all values of every axis, and a range has no end of them; write list([..]), or draw: \
+                "a grid tries all values of every axis, but a range has infinitely many; write list([..]), or draw: \
                  random(points: .., seed: ..) instead of {}",
                 axis.values.name()
             )),

@@ -418,8 +418,8 @@ fn pause_after(misplaced: u32) -> Option<Duration> {
 /// The reason of a failure that the machine caused.
 fn too_often(reason: &str) -> String {
     format!(
-        "{reason}: {} times in a row without a newer checkpoint, which is the machine's doing; the same command has it tried \
-         again",
+        "{reason}: {} times in a row without a newer checkpoint, so the machine is the cause; to try the trial again, repeat \
+         the command",
         Setbacks::MOST
     )
 }

@@ -107,22 +107,22 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             1,
             EVERYTHING,
             &[
-                ("checkpoints/round-000004", Delete, "it was saved and should be there"),
+                ("checkpoints/round-000004", Delete, "it was saved, but is missing"),
                 ("checkpoints/last/run.ron", Truncate(40), "round-000004"),
                 ("checkpoints/last/policy/controller.ron", Delete, "/controller.ron"),
                 ("checkpoints/last/b3sums", Truncate(80), "of its files is incomplete"),
                 ("checkpoints/last/run.ron", Pipe, "it isn't a regular file"),
-                ("checkpoints/last/stray", Write("x"), "b3sums does not list it"),
+                ("checkpoints/last/stray", Write("x"), "b3sums doesn't list it"),
                 ("status.json", Truncate(40), "status.json: "),
                 (
                     "manifest.json",
                     Replace("\"profile\"", "\"profilx\""),
-                    "manifest.json: it is not what it was when the run began",
+                    "manifest.json: it has changed since the run began",
                 ),
                 (
                     "scenario.ron",
                     Replace("rounds: 4", "rounds: 5"),
-                    "scenario.ron: it is not what it was when the run began",
+                    "scenario.ron: it has changed since the run began",
                 ),
             ],
         ),
@@ -136,13 +136,13 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                 (
                     "events.jsonl",
                     Replace("\"type\":\"baseline_measured\"", "\"type\":\"baseline_measurex\""),
-                    "is not what it was when the run ended",
+                    "has changed since the run ended",
                 ),
                 // The last event, which has no hash of itself.
                 (
                     "events.jsonl",
                     Replace("\"rounds_done\":4", "\"rounds_done\":5"),
-                    "is not what it was when status.json was written",
+                    "has changed since status.json was written",
                 ),
                 ("events.jsonl", Cut(9), "bytes when status.json was written"),
                 ("events.jsonl", Pop, "bytes when status.json was written"),
@@ -156,7 +156,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             6,
             "good for: replay, compare",
             &[
-                ("checkpoints", Delete, "there is none"),
+                ("checkpoints", Delete, "there isn't one"),
                 ("manifest.json", Truncate(100), "manifest.json: it isn't JSON"),
                 ("manifest.json", Pipe, "manifest.json: it isn't a regular file"),
                 ("resolved.ron", Delete, "resolved.ron: "),
@@ -171,7 +171,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
                 (
                     "resolved.ron",
                     Replace("n_envs: 2", "n_envs: 3"),
-                    "resolved.ron: it is not what it was when the run began",
+                    "resolved.ron: it has changed since the run began",
                 ),
             ],
         ),
@@ -189,10 +189,10 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
             0,
             EVERYTHING,
             &[
-                ("status.json.tmp", Write("{"), "left half written"),
+                ("status.json.tmp", Write("{"), "half written by a process"),
                 ("status.json", Delete, "4 of 4 rounds"),
                 ("status.json", Replace("completed", "running"), ": completed"),
-                ("checkpoints/.round-000005.new", Write(""), "it can be removed"),
+                ("checkpoints/.round-000005.new", Write(""), "you can remove it"),
             ],
         ),
     ];
@@ -304,7 +304,7 @@ fn a_run_is_checked_while_it_is_played_and_once_it_was_killed_and_nothing_is_cha
 
     let first = killed.lines().next().unwrap_or_default();
     assert!(first.ends_with(": stale"), "{killed}");
-    assert_has(&killed, &["the last line has no end"]);
+    assert_has(&killed, &["the last line is incomplete"]);
     assert_eq!(killed.lines().last(), Some(EVERYTHING), "{killed}");
     assert!(contents(&run) == before, "something has changed");
     let claim = RunDirectory::open(&run).and_then(|run| run.claim());
@@ -407,11 +407,11 @@ fn a_sweep_is_checked_with_its_trials_results_and_tables() {
     let [trial, result] = [format!("trials/{id}"), format!("results/{id}.done.json")];
     let manifest = format!("{trial}/manifest.json");
     let seal = Damage::Replace("\"env_steps\": ", "\"env_steps\": 1");
-    let broken_seal = "it is not what was written: its seal does not fit";
+    let broken_seal = "it has changed since it was written: its seal doesn't match";
     let cell = Damage::Replace("done", "fine");
-    let other_cell = "trials.csv: line 2 is not what the results say";
+    let other_cell = "trials.csv: line 2 differs from the results";
     let cases: [(i32, Case); 8] = [
-        (1, (&trial, Damage::Delete, "its run is not there")),
+        (1, (&trial, Damage::Delete, "its run is missing")),
         (1, (&manifest, Damage::Delete, "manifest.json: ")),
         (1, (&result, Damage::Truncate(50), "EOF")),
         (1, (&result, seal, broken_seal)),
@@ -441,6 +441,6 @@ fn a_sweep_is_checked_with_its_trials_results_and_tables() {
     let exchanged = check(&place);
 
     ends_with(1, &exchanged);
-    let told = [id, other].map(|id| format!("trials/{id}/resolved.ron: it is not the scenario that was planned"));
+    let told = [id, other].map(|id| format!("trials/{id}/resolved.ron: it isn't the planned scenario"));
     assert_has(&text(&exchanged.stdout), &[&told[0], &told[1]]);
 }

@@ -91,7 +91,7 @@ impl Reader {
             self.place = (lines.number(), lines.start());
             self.file = name_of(lines.path());
             if !lines.is_whole() {
-                let what = "the last line has no end: its writer was killed; a resume moves it aside".into();
+                let what = "the last line is incomplete: its writer was killed; a resume moves it aside".into();
                 let (file, place) = (self.file.clone(), Some(self.place));
                 if !is_played {
                     self.facts.part.add(Weight::Note, file, place, what);
@@ -128,7 +128,7 @@ impl Reader {
                 continue;
             }
             let (from, to) = (self.facts.vouched, mark.bytes);
-            self.damage(format!("a byte between {from} and {to} is not what it was when {when}"));
+            self.damage(format!("a byte between {from} and {to} has changed since {when}"));
         }
     }
 

@@ -135,7 +135,7 @@ fn compare_hashes(folder: &Path, data: &EventFacts, manifest: &mut Part, given: 
         if let Ok(content) = files::read(&folder.join(name))
             && blake3::hash(&content).to_hex().as_str() != hash
         {
-            part.problem(name, "it is not what it was when the run began");
+            part.problem(name, "it has changed since the run began");
         }
     }
 }
@@ -157,7 +157,7 @@ impl Shelf {
             Vec::new()
         });
         if there.is_empty() && part.findings.is_empty() && !is_played {
-            part.problem("checkpoints", "there is none: the run cannot be continued");
+            part.problem("checkpoints", "there isn't one, so the run cannot be continued");
         }
         let mut sound = Vec::new();
         for &id in &there {
@@ -189,7 +189,7 @@ impl Shelf {
         let in_checkpoints = newest.map_or(0, |newest| newest.next_round as usize);
         if in_checkpoints < data.rounds && !data.saved.is_empty() {
             let lost = data.rounds - in_checkpoints;
-            let what = format!("{lost} of the rounds played are in no sound checkpoint: a resume plays them again");
+            let what = format!("no sound checkpoint has {lost} of the rounds played; a resume plays them again");
             part.note("", what);
         }
         if !data.is_whole {
@@ -205,7 +205,7 @@ impl Shelf {
         let kept: BTreeSet<CheckpointId> = known.into_iter().rev().take(KEEP_LAST).chain(best).collect();
         for &id in kept.difference(&self.there) {
             let file = Checkpoints::relative_path(id);
-            part.problem(file, "it was saved and should be there; it is not");
+            part.problem(file, "it was saved, but is missing");
         }
     }
 }
@@ -217,12 +217,12 @@ fn check_one(shelf: &Checkpoints, id: CheckpointId, part: &mut Part) -> Result<P
         .map_err(|error| error.to_string().replace("; resume from another one with --from", ""))?;
     for name in shelf.unlisted(id).map_err(|error| error.to_string())? {
         let file = format!("{}/{name}", Checkpoints::relative_path(id));
-        part.problem(file, "b3sums does not list it");
+        part.problem(file, "b3sums doesn't list it");
     }
     if progress.id() == id {
         Ok(progress)
     } else {
-        Err(format!("run.ron is of the checkpoint {}", progress.id()))
+        Err(format!("run.ron belongs to the checkpoint {}", progress.id()))
     }
 }
 
@@ -233,7 +233,7 @@ fn seen(data: &EventFacts, shelf: &Shelf) -> String {
     let asked = asked.or(data.started.as_ref().map(|run| run.n_rounds));
     let rounds = asked.map_or_else(|| format!("{played}"), |asked| format!("{played} of {asked}"));
     format!(
-        "{} events, {rounds} rounds; {} bytes are vouched for",
+        "{} events, {rounds} rounds; {} bytes match their hashes",
         data.count, data.vouched
     )
 }
@@ -243,7 +243,7 @@ fn leftovers(folder: &Path, is_played: bool) -> Part {
     let mut part = Part::new("files");
     part.seen = "no leftovers".into();
     if is_played {
-        part.seen = "a process is at work on them".into();
+        part.seen = "a process is writing them".into();
         return part;
     }
     let shelf = Checkpoints::of(folder);
@@ -253,7 +253,7 @@ fn leftovers(folder: &Path, is_played: bool) -> Part {
         names.sort_unstable();
         for name in names.iter().map(|name| name.to_string_lossy()) {
             if name.ends_with(".tmp") || name.starts_with('.') {
-                let what = "left half written by a process that was killed; it can be removed";
+                let what = "half written by a process that was killed; you can remove it";
                 part.note(format!("{prefix}{name}"), what);
             }
         }

@@ -100,16 +100,13 @@ fn check_trial(
         if let Ok(resolved) = crate::files::read(&run.join(RESOLVED_FILE))
             && blake3::hash(&resolved).to_hex().as_str() != trial.hash
         {
-            part.problem(
-                format!("{name}/{RESOLVED_FILE}"),
-                "it is not the scenario that was planned",
-            );
+            part.problem(format!("{name}/{RESOLVED_FILE}"), "it isn't the planned scenario");
         }
         if found.verdict == CheckVerdict::Useless {
             part.problem(&name, "its run is unusable");
         }
     } else if end == Some(TrialEnd::Done) {
-        part.problem(&name, "the trial is done, but its run is not there");
+        part.problem(&name, "the trial is done, but its run is missing");
     }
     part.seen = end.map_or("waiting", TrialEnd::name).into();
     let is_worth_a_line = end.is_some() || !part.findings.is_empty();
@@ -124,7 +121,7 @@ fn check_unknown(folder: &SweepFolder, plan: &Plan) -> Part {
             let name = name.to_string_lossy();
             let id = name.split('.').next().unwrap_or_default();
             if plan.trial(id).is_none() && name != "latest" {
-                part.note(format!("{inner}/{name}"), "it belongs to no trial of the plan");
+                part.note(format!("{inner}/{name}"), "it doesn't belong to a trial of the plan");
             }
         }
     }
@@ -148,7 +145,7 @@ fn check_tables(folder: &SweepFolder, plan: &Plan, is_played: bool) -> Part {
             Ok(kept) => {
                 let lines = kept.lines().zip(expected.lines());
                 let line = lines.take_while(|(kept, expected)| kept == expected).count() + 1;
-                format!("line {line} is not what the results say; `sweep collect` writes it again")
+                format!("line {line} differs from the results; `sweep collect` writes it again")
             }
             Err(error) => format!("{error}; `sweep collect` writes it"),
         };

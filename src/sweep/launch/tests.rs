@@ -25,8 +25,8 @@ fn a_job_array_has_a_task_for_each_trial_and_asks_for_nothing_that_was_not_given
 
     insta::assert_snapshot!(launch(&folder, &plan).slurm_script(), @r##"
     #!/bin/sh
-    # Workers of a sweep. Each takes free trials, and ends when none is free. What is left when all have ended is
-    # run by submitting this file again.
+    # Workers of a sweep. Each takes free trials, and ends when none is free. When all have ended, submit this file
+    # again to run what is left.
     #SBATCH --job-name=lr
     #SBATCH --array=1-6
     #SBATCH --output="/shared/runs/sweeps/lr/logs/slurm-%A_%a.log"
@@ -51,8 +51,8 @@ fn a_job_array_asks_for_what_its_trials_may_use() {
     // 13 trials a task, 2 at once: 7 times 90 s.
     insta::assert_snapshot!(launch.slurm_script(), @r##"
     #!/bin/sh
-    # Workers of a sweep. Each takes free trials, and ends when none is free. What is left when all have ended is
-    # run by submitting this file again.
+    # Workers of a sweep. Each takes free trials, and ends when none is free. When all have ended, submit this file
+    # again to run what is left.
     #SBATCH --job-name=lr
     #SBATCH --array=1-8
     #SBATCH --output="/shared/50%%/sweeps/lr/logs/slurm-%A_%a.log"
@@ -106,7 +106,7 @@ fn a_program_that_is_missing_is_named_with_what_installs_it() {
     let error = started(outcome, "sbatch", "apt-get install slurm-client").unwrap_err();
 
     let told =
-        "sbatch is not on the PATH; apt-get install slurm-client; the sweep is planned and nothing was submitted";
+        "sbatch isn't on the PATH; apt-get install slurm-client; the sweep is planned, but nothing was submitted";
     assert_eq!(error.to_string(), told);
 }
 
