@@ -420,7 +420,7 @@ fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<Strin
         );
     }
     if records().any(|record| record.is_evaluated) && records().any(|record| !record.is_evaluated) {
-        notes.push("some trainings were evaluated and others were not: their scores are not of one kind".into());
+        notes.push("some trainings were evaluated and others were not, so their scores differ in kind".into());
     }
     if plan.is_judged && records().any(|record| record.scales_loss) {
         notes.push(
@@ -444,7 +444,7 @@ fn notes(arms: &[Arm], plan: &ComparisonPlan, left_out: &[LeftOut]) -> Vec<Strin
             _ => Metric::TestAccuracy,
         };
         notes.push(format!(
-            "{} is measured on the validation part, which rewards are paid by; {} is not",
+            "{} is measured on the validation part, which rewards depend on; {} isn't",
             plan.metric.name(),
             unseen.name()
         ));

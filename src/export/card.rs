@@ -17,11 +17,11 @@ const FORMAT: u32 = 1;
 const SECTIONS: [(&str, &str); 8] = [
     (
         "choice",
-        "What else was tried: in `grow.json`, of an adaptation in `adapt.json`.",
+        "`grow.json`, or `adapt.json` for an adaptation, has everything that was tried.",
     ),
     (
         "sizes",
-        "Trainable values and multiply-accumulates of a sample, of the network and of its host alone.",
+        "Trainable values, and multiply-accumulates per sample, of the network and of its host alone.",
     ),
     (
         "measures",
@@ -31,21 +31,21 @@ const SECTIONS: [(&str, &str); 8] = [
     (
         "growth",
         "Contribution: validation accuracy of this network minus that without the seed; Shapley value: the seed's share of what \
-         all of them add together. Percentage points, measured of these weights. Stages with their steps.",
+         all of them add together. Both are percentage points, measured with these weights. Stages are listed with their steps.",
     ),
     (
         "data",
-        "Pixels are read as pixel·scale + offset, channel by channel; classes are in the order of the logits; parts are places in \
-         the training files, where they have none of their own.",
+        "Pixels are read as pixel·scale + offset, channel by channel. Classes are in the order of the logits. Parts without \
+         files of their own are places in the training files.",
     ),
     ("origin", "Rounds are counted from 0."),
     (
         "domains",
-        "Beside the given network, which all else is said of: `load()(x, domain=\"name\")`.",
+        "These read the input with `load()(x, domain=\"name\")`. The rest of this card is about the given network.",
     ),
     (
         "certificate",
-        "Of the given network's weights; `python network.py --certificate` proves that they are as they were.",
+        "A hash of the given network's weights. `python network.py --certificate` proves that they are unchanged.",
     ),
 ];
 /// The number of values of a list that people see. Programs get all.

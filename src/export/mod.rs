@@ -55,16 +55,16 @@ const FILES: [&str; 9] = [
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ExportError {
     /// A custom layer or seed of an application, or tensors that do not fit.
-    #[error("the network is not exported: {0}")]
+    #[error("the network cannot be exported: {0}")]
     Network(#[from] NetworkError),
     /// Weights that cannot be read back.
-    #[error("the policy is not exported: {0}")]
+    #[error("the policy cannot be exported: {0}")]
     Policy(#[from] TorchError),
     /// Something else is there.
     #[error("{} {why}", folder.display())]
     Occupied { folder: PathBuf, why: String },
     /// Tensors that cannot be written as a file.
-    #[error("the tensors are not exported: {0}")]
+    #[error("the tensors cannot be exported: {0}")]
     Tensors(#[from] safetensors::SafeTensorError),
     /// A file cannot be read or written.
     #[error(transparent)]
@@ -114,12 +114,12 @@ pub fn check_place(folder: &Path, force: bool) -> Result<(), ExportError> {
     };
     // A path without a last part, such as `..`.
     if folder.file_name().is_none() {
-        return occupied("names no folder that can be made; give the export one of its own".into());
+        return occupied("isn't a name for a new folder; give the export its own folder".into());
     }
     let names = match read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            return occupied("is not a folder; give the export one of its own".into());
+            return occupied("isn't a folder; give the export its own folder".into());
         }
         names => names.at(folder)?,
     };
@@ -128,7 +128,7 @@ pub fn check_place(folder: &Path, force: bool) -> Result<(), ExportError> {
         .find(|name| !FILES.iter().any(|file| name.as_os_str() == *file));
     match foreign {
         Some(name) if !force => occupied(format!(
-            "holds {}, which isn't part of an export; give another folder, or --force to remove all that is in it",
+            "holds {}, which isn't part of an export; give another folder, or --force to remove its content",
             name.display()
         )),
         _ => Ok(()),

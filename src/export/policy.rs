@@ -39,9 +39,9 @@ fn policy_py(policy: &SavedPolicy) -> String {
     });
     let engine = env!("CARGO_PKG_VERSION");
     format!(
-        r#""""A policy that simic-engine {engine} has trained in {updates} updates: what to do in each slot of a network that grows.
+        r#""""A policy that simic-engine {engine} has trained in {updates} updates. It decides what to do in each slot of a network that grows.
 
-`load()` returns it with its weights; `decide` plays it on the engine's `VectorEnv`. It needs torch alone.
+`load()` returns it with its weights. `decide` plays it on the engine's `VectorEnv`. It needs torch alone.
 """
 
 {imports}
@@ -49,7 +49,7 @@ fn policy_py(policy: &SavedPolicy) -> String {
 # The heads of an action in their order, and what each may choose.
 MEMBERS = {{
 {members}}}
-# Of each operation: whether a head matters to it.
+# Whether a head matters to each operation.
 RELEVANT = {{
 {relevance}}}
 # Rows of a head's logits: by slot, by the operations that it matters to, or one.

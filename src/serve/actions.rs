@@ -66,7 +66,7 @@ impl Actions {
                 let command = usize::try_from(index).ok().and_then(|index| commands.get(index));
                 command
                     .copied()
-                    .ok_or_else(|| format!("action {index} is none of the {} that there are", commands.len()))
+                    .ok_or_else(|| format!("action {index} isn't one of the {} actions", commands.len()))
             }
             Self::Factored { heads } => {
                 let mut indices = [0; HEADS];
@@ -76,7 +76,7 @@ impl Actions {
                         .filter(|&member| member < head.members.len());
                     *index = known.and_then(|member| u8::try_from(member).ok()).ok_or_else(|| {
                         let (head, size) = (head.name, head.members.len());
-                        format!("{head} {member} of action {action:?} is none of the {size} that there are")
+                        format!("{head} {member} of action {action:?} isn't one of the head's {size} members")
                     })?;
                 }
                 command_of(&indices).map_err(|error| error.to_string())

@@ -27,7 +27,7 @@ pub struct Client {
 pub enum ClientError {
     #[error(transparent)]
     Frame(FrameError),
-    #[error("the program at the other end of the pipe reads no more: {0}")]
+    #[error("the program at the other end of the pipe has stopped reading: {0}")]
     Unread(#[from] io::Error),
     #[error("the program at the other end of the pipe is gone")]
     Gone,

@@ -51,7 +51,7 @@ pub enum ServeError {
     Run(#[from] EngineError),
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    #[error("the engine has stopped by itself")]
+    #[error("the engine stopped by itself")]
     Stopped,
 }
 
@@ -293,7 +293,7 @@ impl Served {
                     Ok(commands) => return Ok(commands),
                     Err(why) => format!("{why}; nothing was done"),
                 },
-                (Request::Hello { .. }, _) => "hello is said once, and was".into(),
+                (Request::Hello { .. }, _) => "hello may be sent only once, and was sent before".into(),
                 (request, _) => {
                     self.next = Some(Ok(request));
                     return Ok(Vec::new());

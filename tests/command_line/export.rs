@@ -82,8 +82,8 @@ fn a_folder_of_something_else_is_left_alone_unless_forced() {
 
     for (to, told) in [
         ("mine", "holds notes.txt"),
-        ("mine/notes.txt", "is not a folder"),
-        ("..", "names no folder"),
+        ("mine/notes.txt", "isn't a folder"),
+        ("..", "isn't a name for a new folder"),
     ] {
         assert_has(&refusal(folder.path(), &format!("latest -o {to}")), &[told]);
     }

@@ -305,7 +305,7 @@ fn what_is_refused_is_named_and_nothing_of_it_is_done() {
     let masked = format!("env 1: action {commit}, commit(r0c1), is masked: the slot is empty");
     let [beyond, below] = [99_999, -1].map(|action| {
         let count = names.len();
-        format!("env 2: action {action} is none of the {count} that there are")
+        format!("env 2: action {action} isn't one of the {count} actions")
     });
     let shape = "a step takes one array: actions, i64, [3], 24 bytes; this frame has";
     let refusals: [(&[i64], usize, &str); 5] = [
@@ -322,7 +322,7 @@ fn what_is_refused_is_named_and_nothing_of_it_is_done() {
         assert!(message.starts_with(begins), "{message}");
     }
     let again = served.ask(&json!({"kind": "hello", "version": 1}), &[]);
-    assert_has(again.error(false), &["hello is said once"]);
+    assert_has(again.error(false), &["hello may be sent only once"]);
     let unknown = served.ask(&json!({"kind": "jump"}), &[]);
     let told = "a frame's header is not understood: unknown variant `jump`";
     assert_has(unknown.error(false), &[told]);

@@ -77,7 +77,7 @@ fn an_earlier_export_is_replaced_and_another_program_s_file_is_not() {
 
     let complaint = refused(&export(folder.path(), ""));
 
-    let mine = "steps.parquet was not written by export-tables and is left as it is";
+    let mine = "steps.parquet wasn't written by export-tables and is left as it is";
     assert_has(&complaint, &[mine]);
     assert_eq!(read(&tables.join("steps.parquet")), "mine");
     assert_eq!(fs::read(tables.join("rounds.parquet")).expect("it is there"), rounds);

@@ -30,7 +30,7 @@ pub fn register(modes: &mut RewardModes) {
     );
     modes.register_with(
         "escrow",
-        "every step: a credit that follows what growing seeds contribute and is kept by committing alone",
+        "every step: a credit that follows what growing seeds contribute and is kept only by committing",
         |settings: EscrowReward| Arc::new(settings),
     );
     modes.register(

@@ -1,6 +1,6 @@
-"""A policy that simic-engine 0.2.0 has trained in 40 updates: what to do in each slot of a network that grows.
+"""A policy that simic-engine 0.2.0 has trained in 40 updates. It decides what to do in each slot of a network that grows.
 
-`load()` returns it with its weights; `decide` plays it on the engine's `VectorEnv`. It needs torch alone.
+`load()` returns it with its weights. `decide` plays it on the engine's `VectorEnv`. It needs torch alone.
 """
 
 import json
@@ -21,7 +21,7 @@ MEMBERS = {
     "alpha_curve": ["linear","cosine","sigmoid_gentle","sigmoid","sigmoid_sharp"],
     "op": ["wait","germinate","set_alpha_target","prune","commit","advance"],
 }
-# Of each operation: whether a head matters to it.
+# Whether a head matters to each operation.
 RELEVANT = {
     "slot": [0,1,1,1,1,1],
     "blueprint": [0,1,0,0,0,0],
