@@ -1,12 +1,12 @@
 """Neural networks that grow while they train: the program ``simic-engine`` from Python.
 
 * :func:`grow` grows a network on your data, from fresh weights or yours, and says whether that was worth it.
-* :func:`adapt` makes a trained network read other images as well, with the given one inside as it was.
-* :func:`run` plays a scenario, :func:`runs` lists what was played, and :class:`Run` has its events as Arrow tables.
-* :class:`Trajectories` has what controllers saw and did, as numpy arrays.
+* :func:`adapt` teaches a trained network to read other images as well, and keeps it inside, unchanged.
+* :func:`run` plays a scenario, :func:`runs` lists recorded runs, and :class:`Run` has their events as Arrow tables.
+* :class:`Trajectories` has the observations and decisions of controllers, as numpy arrays.
 * :func:`load_network` gives an exported network as an ``nn.Module``.
 * ``VectorEnv`` makes the engine an environment of Gymnasium; it needs ``pip install 'simic-engine[envs]'``.
-* :func:`program` and :func:`environment` say what is started, and with which variables.
+* :func:`program` and :func:`environment` return the path of the program and the variables that it starts with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The program as another process: frames to ``simic-engine serve-envs`` and back (``docs/reference/serve_envs.md``)."""
+"""The program as another process, which answers frames: ``simic-engine serve-envs`` (``docs/reference/serve_envs.md``)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _DTYPES = {"f32": "<f4", "f64": "<f8", "i64": "<i8", "u8": "u1"}
 
 
 class Pipe:
-    """A running engine. Its refusals and failures are an :class:`EngineError`."""
+    """A running engine. It raises :class:`EngineError` for refusals and failures."""
 
     def __init__(self, arguments: list[str], actions: str) -> None:
         self._log = tempfile.TemporaryFile()
         weakref.finalize(self, self._log.close)
-        # In a session of its own: Ctrl-C is for this process alone, whose end is the engine's as well.
+        # With its own session, the engine doesn't get this process's Ctrl-C. It ends when this process does.
         self._process = subprocess.Popen(
             [program(), "serve-envs", *arguments],
             stdin=subprocess.PIPE,
@@ -37,7 +37,7 @@ class Pipe:
             env=environment(),
             start_new_session=True,
         )
-        # When nothing refers to the pipe any longer, and at the latest when Python ends: a process that is forgotten would stay.
+        # Runs when nothing refers to the pipe any longer, or when Python ends: a forgotten process would stay.
         self._finalizer = weakref.finalize(self, _end, self._process)
         try:
             self.spaces, _ = self.ask({"kind": "hello", "version": VERSION, "actions": actions})
@@ -73,7 +73,7 @@ class Pipe:
             self._process.stdin.write(frame)
             self._process.stdin.flush()
         except (OSError, ValueError):
-            # It has ended, or was closed. It may have sent the reason, which is read now.
+            # The engine has ended or was closed. If it sent the reason, that is read next.
             pass
 
     def _answer(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -117,7 +117,7 @@ class Pipe:
         return self._process.pid
 
     def close(self) -> None:
-        """Lets the engine end; once it has, nothing is done."""
+        """Asks the engine to end. Does nothing once it has."""
         if self._process.poll() is None:
             try:
                 text = b'{"kind":"close"}'

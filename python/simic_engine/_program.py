@@ -1,4 +1,4 @@
-"""The place of the program, its needs at the start, and its call."""
+"""Finds the program, prepares its environment, and calls it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import NoReturn, Sequence
 
 from .errors import EngineError
 
-#: Names the program to start in place of the installed one.
+#: Path of the program to start instead of the installed one.
 VARIABLE = "SIMIC_ENGINE_PROGRAM"
-#: As the wheel installs it; ``simic-engine`` is the launcher.
+#: Its name as the wheel installs it. ``simic-engine`` is the launcher.
 NAME = "simic-engine-program"
 #: The program is linked against libtorch of this version.
 TORCH = "2.11"
@@ -39,20 +39,20 @@ def program() -> Path:
         if found and not _is_script(found):
             return Path(found)
     raise EngineError(
-        f"the program of simic-engine is neither beside {sys.executable} nor on PATH; "
+        f"the program of simic-engine is neither next to {sys.executable} nor on PATH; "
         f"install it with `pip install ./python` in its repository, or name it in {VARIABLE}"
     )
 
 
 def environment() -> dict[str, str]:
-    """The variables that the program is started with: these of this process, and where torch has libtorch."""
+    """The program's environment: the variables of this process, and the folder of torch's libtorch."""
     advice = f"install it with `pip install 'torch=={TORCH}.*'`"
     try:
         torch = importlib.metadata.distribution("torch")
     except importlib.metadata.PackageNotFoundError:
-        raise EngineError(f"torch is not installed, and simic-engine needs libtorch {TORCH}; {advice}") from None
+        raise EngineError(f"torch isn't installed, but simic-engine needs libtorch {TORCH}; {advice}") from None
     if not torch.version.startswith(f"{TORCH}."):
-        raise EngineError(f"torch {torch.version} is installed, and simic-engine needs torch {TORCH}; {advice}")
+        raise EngineError(f"torch {torch.version} is installed, but simic-engine needs torch {TORCH}; {advice}")
     library = Path(str(torch.locate_file("torch"))) / "lib"
     if not library.is_dir():
         raise EngineError(f"torch {torch.version} has no folder {library}; {advice}")
@@ -73,12 +73,12 @@ def main() -> NoReturn:
 
 
 def call(arguments: Sequence[str], progress: bool = False) -> object:
-    """Runs a command and returns the JSON document that it prints; it ends when this process does.
+    """Runs a command and returns the JSON document that it prints. The command ends when this process does.
 
-    With ``progress``, what it says on standard error is shown. An interrupt asks the program to stop, as Ctrl-C does.
+    ``progress`` shows its standard error. An interrupt asks the program to stop, as Ctrl-C does.
     """
     path, variables = program(), environment()
-    # Files: pipes that fill up would have to be emptied while the program runs.
+    # Files, because full pipes would have to be emptied while the program runs.
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as told:
         process = subprocess.Popen(
             [path, *arguments, "--json", "--ends-with-input"],
@@ -86,7 +86,7 @@ def call(arguments: Sequence[str], progress: bool = False) -> object:
             stdout=printed,
             stderr=None if progress else told,
             env=variables,
-            # So that Ctrl-C reaches the program once.
+            # Ctrl-C would reach the program twice otherwise.
             start_new_session=True,
         )
         try:
@@ -107,7 +107,7 @@ def call(arguments: Sequence[str], progress: bool = False) -> object:
 
 
 def _reason(document: str, messages: str) -> str:
-    """Why a command failed: problems are a document of their own, everything else is on standard error."""
+    """The reason for a failure: a document if there are problems, and standard error for everything else."""
     try:
         problems = json.loads(document)
         if isinstance(problems, list):

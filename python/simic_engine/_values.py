@@ -1,4 +1,4 @@
-"""Values of a caller as the program takes them, and tables as people read them."""
+"""Converts a caller's values into those of the program, and formats tables for people."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy
 
 
 def integers(values: Any, what: str) -> numpy.ndarray:
-    """``values`` as 64-bit integers, row-major. Values that a cast would change, or take for integers, are refused."""
-    # As objects, for a list of integers and booleans would become integers.
+    """``values`` as 64-bit integers, row-major. Refuses values that a cast would change or wrongly accept as integers."""
+    # As objects, because a list of integers and booleans would become integers.
     array = numpy.asarray(values, object if isinstance(values, (list, tuple)) else None)
     if array.dtype == object:
         wrong = [type(value).__name__ for value in array.flat if not _is_integer(value)]
     else:
         wrong = [] if array.dtype.kind in "iu" else [str(array.dtype)]
     if wrong:
-        raise TypeError(f"{what} were given as {wrong[0]}, and are integers; convert them if nothing is lost by it")
+        raise TypeError(f"{what} were given as {wrong[0]}, but must be integers; convert them if that loses nothing")
     whole = numpy.asarray(array, "<i8", order="C")
     if not numpy.array_equal(whole, array):
-        raise ValueError(f"{what} were given as {array.dtype}, and some are above {2**63 - 1}")
+        raise ValueError(f"{what} were given as {array.dtype}, but some are above {2**63 - 1}")
     return whole
 
 
@@ -30,13 +30,13 @@ def _is_integer(value: object) -> bool:
 
 
 def settings(fields: Mapping[str, object] | None) -> list[str]:
-    """Fields of a scenario by dotted path as arguments; text is RON already."""
+    """Fields of a scenario, by dotted path, as arguments. Text is RON already."""
     texts = {path: value if isinstance(value, str) else written(value) for path, value in (fields or {}).items()}
     return [argument for path, text in texts.items() for argument in ("--set", f"{path}={text}")]
 
 
 def written(value: Any) -> str:
-    """A value as a scenario has it; those of numpy are taken where those of Python are."""
+    """A value in RON. Accepts values of numpy like those of Python."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if value is None:
@@ -49,7 +49,7 @@ def written(value: Any) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Names to the left, numbers to the right."""
+    """Aligns names to the left and numbers to the right."""
     lines = [head, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     aligned = ([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines)
@@ -57,5 +57,5 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def number(value: Any, form: str) -> str:
-    """A number of a document; where none was measured it is null, or text."""
+    """Formats a number of a document, which is null or text if none was measured."""
     return format(value, form) if isinstance(value, (int, float)) else "-"

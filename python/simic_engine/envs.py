@@ -24,21 +24,21 @@ _STATISTICS = {"return": "r", "length": "l"}
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """Networks that grow while they train, one in each env; an action decides, once per step, what happens to a slot.
+    """Networks that grow while they train, one in each env. Once per step, an action decides what happens to a slot.
 
     An episode is a training from a fresh network to ``max_steps``. All envs of a round end together, and the reply to the last
     step has the first observations of the next episodes (``SAME_STEP``); ``infos["final_obs"]`` and ``infos["final_info"]``
-    are those of the episodes that ended. Which actions are legal is in ``infos["action_mask"]`` and :meth:`action_masks`;
-    any other raises :class:`~simic_engine.errors.EngineError`, and nothing is done. An env that was rolled back by the governor,
+    are those of the episodes that ended. ``infos["action_mask"]`` and :meth:`action_masks` say which actions are legal.
+    Any other raises :class:`~simic_engine.errors.EngineError` and changes nothing. An env that was rolled back by the governor,
     or whose episode ended before those of the others, may only wait: ``infos["decides"]`` is false there. The engine is a process
     that ends with :meth:`close`, at the end of a ``with`` block, or when nothing refers to the envs any longer.
 
     Args:
         scenario: A scenario file; the built-in quickstart if left out.
-        num_envs: Envs side by side; the scenario's ``run.n_envs`` if left out.
+        num_envs: Number of envs; the scenario's ``run.n_envs`` if left out.
         set: Fields of the scenario by dotted path, as ``--set`` does: numbers, booleans, lists, or RON as text.
-        actions: ``"flat"``: one of a list of commands, whose names are :attr:`action_names`. ``"factored"``: one member for
-            each of :attr:`heads`; the mask of an env is ``[operations, members of all heads]``, row by operation.
+        actions: ``"flat"``: one of the commands in :attr:`action_names`. ``"factored"``: one member for each of :attr:`heads`;
+            the mask of an env is ``[operations, members of all heads]``, with a row per operation.
         threads: Threads of the engine; all cores if left out.
     """
 
@@ -123,7 +123,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def _infos(self, arrays: dict[str, np.ndarray]) -> Infos:
         self._mask = arrays["action_mask"].astype(bool)
         return {
-            # A copy, so that the mask of legal actions stays as it is.
+            # A copy keeps the mask of legal actions unchanged.
             "action_mask": self._mask.astype(np.int8),
             "decides": arrays["decides"].astype(bool),
             "blueprints": arrays["blueprints"],

@@ -1,4 +1,4 @@
-"""Growing a network on arrays or files, and adapting one: ``simic-engine grow`` and ``adapt``, with values in and out."""
+"""Grows and adapts networks on arrays or files: ``simic-engine grow`` and ``adapt`` with Python values."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class _Result:
 
 
 class Grown(_Result):
-    """Result of a growth; a row of the table for each way to spend the compute. Its scenarios are in the folder as well."""
+    """Result of a growth, with a row of the table for each way to spend the compute. The folder also has its scenarios."""
 
     @property
     def why(self) -> str:
-        """Which network it is, and why, in a sentence."""
+        """The chosen network and the reason, in a sentence."""
         return str(self.report["choice"]["why"])
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ class Grown(_Result):
 
 
 class Adapted(_Result):
-    """Result of an adaptation: the given network with a domain more; a row of the table for each way to read the new images."""
+    """Result of an adaptation: the given network with one more domain, and a row for each way to read the new images."""
 
     @property
     def domain(self) -> str:
@@ -86,7 +86,7 @@ class Adapted(_Result):
 
     @property
     def why(self) -> str:
-        """Which row is written, and why, in a sentence."""
+        """The written row and the reason, in a sentence."""
         return str(self.report["why"])
 
     def __repr__(self) -> str:
@@ -120,20 +120,21 @@ def grow(
     """Grows a network on data within a budget, and compares it with other uses of the compute.
 
     ``x`` are images ``[n, height, width]`` or ``[n, height, width, channels]``, or as PyTorch has them ``[n, channels,
-    height, width]`` with 1 or 3 channels, bytes or floats from 0 to 1, with labels ``y``; or the path of data that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list
-    hosts``, or a module that :func:`to_host` understands, which is then the given network; ``weights`` a ``state_dict`` or a
-    safetensors file to begin with, whose head may be for other classes: a new one is drawn. ``normalise`` says how the given
-    network was trained to read pixels, and is asked for where a network is given: ``(means, deviations)``, each with a number
-    for every channel, or two numbers for one, of pixels from 0 to 1; ``"0..1"``: those as they are; ``"imagenet"``; or the path
-    of a ``card.json`` or kept network. A network that the program has kept knows it, and a fresh one reads by the moments of
-    the training part. ``test`` is a test part; without one it is drawn. ``keep="grown"`` writes the grown network, also where
-    others are better. ``out`` is a folder, one of its own in the temporary folder if left out; where the same call was
-    interrupted, it continues. Raises :class:`EngineError` if it is refused or fails.
+    height, width]`` with 1 or 3 channels, bytes or floats from 0 to 1, with labels ``y``. ``x`` may also be the path of data
+    that ``simic-engine data check`` reads. ``host`` is a family or a name of ``simic-engine list hosts``, or a module that
+    :func:`to_host` understands, which is then the given network. ``weights`` are a ``state_dict`` or a safetensors file to
+    begin with. If its head is for other classes, a new one is drawn. ``normalise`` says how the given network was trained to
+    read pixels: ``(means, deviations)`` of pixels from 0 to 1, each with a number for every channel, or two numbers for one;
+    ``"0..1"`` for pixels as they are; ``"imagenet"``; or the path of a ``card.json`` or kept network. A given network needs
+    it, except one that the program has kept. A fresh network reads by the moments of the training part. ``test`` is a test
+    part; without one it is drawn. ``keep="grown"`` writes the grown network even if others are better. ``out`` is a folder;
+    if left out, one in the temporary folder. A call that was interrupted continues if you repeat it. Raises
+    :class:`EngineError` if it is refused or fails.
     """
     given: torch.nn.Module | Weights | None = weights
     if host is not None and not isinstance(host, str):
         if weights is not None:
-            raise EngineError("a module brings its own weights; leave out weights=, or name the host")
+            raise EngineError("a module has its own weights; leave out weights=, or name the host")
         given, host = host, None
     own = {"--budget": budget, "--tries": tries, "--keep": keep, "--steps": steps}
     shared = {"--host": host, "--seed": seed, "--threads": threads}
@@ -158,14 +159,14 @@ def adapt(
     threads: int | None = None,
     progress: bool = False,
 ) -> Adapted:
-    """Adapts a trained network to other images; the given one stays inside, bit for bit, and is compared with fine-tuned copies.
+    """Adapts a trained network to other images, keeps the given one inside, bit for bit, and compares it with fine-tuned copies.
 
     ``network`` is a module that :func:`to_host` understands, a ``state_dict`` or safetensors file with weights of ``host``, a
     kept network, or the folder of an earlier result, which gets one domain more. ``domain`` is the name of the new one, and
     ``budget`` the most that it may add, in sizes of the given network, ``"0.3x"``. ``old`` are data that the network was
-    trained on: copies are also tuned with them, and the table says how rows read them. Learning rate and size are chosen by
-    cross-validation over all images; ``rates`` are those to try. Everything else is as :func:`grow` takes it, but ``test``:
-    without one there is none.
+    trained on: copies are also tuned with them, and the table says how rows read them. Cross-validation over all images
+    chooses learning rate and size. ``rates`` are the learning rates to try. Without ``test`` there is no test part. Everything
+    else is as in :func:`grow`.
     """
     own = {"--budget": budget, "--domain": domain, "--old": old}
     shared = {"--host": host, "--seed": seed, "--threads": threads}
@@ -183,7 +184,7 @@ def _play(
     out: Place | None,
     progress: bool,
 ) -> tuple[Path, dict[str, Any]]:
-    """Runs ``command``; its folder and the table in it."""
+    """Runs ``command``. Returns its folder and the table in it."""
     folder = Path(out if out is not None else tempfile.mkdtemp(prefix=f"simic-engine-{command}-"))
     with tempfile.TemporaryDirectory(prefix="simic-engine-data-") as scratch:
         # The scenario that is written next to the result names the data.
@@ -278,7 +279,7 @@ def _normalisation(normalise: Normalisation) -> str:
 def _shape(x: numpy.ndarray | Place) -> tuple[int, int, int]:
     """Channels, height and width of the images."""
     if isinstance(x, (str, os.PathLike)):
-        raise EngineError("a module needs the images as an array: how large they are is not known from a path")
+        raise EngineError("a module needs the images as an array, because a path doesn't say how large they are")
     height, width, *channels = _channels_last(x).shape[1:]
     return (channels[0] if channels else 1, height, width)
 
@@ -304,7 +305,7 @@ def _data(file: Path, x: numpy.ndarray | Place, y: numpy.ndarray | None, test: L
             images = images[..., numpy.newaxis]
         if images.ndim != 4 or labels.shape != images.shape[:1]:
             raise EngineError(f"images {images.shape} and labels {labels.shape}; expected [n, height, width, channels] and [n]")
-        # The program reads row-major arrays alone; of a transposed one, numpy would write the other order.
+        # The program reads only row-major arrays, and numpy would write a transposed one in the other order.
         arrays[f"x_{part}"] = numpy.ascontiguousarray(images, None if images.dtype == numpy.uint8 else numpy.float32)
         arrays[f"y_{part}"] = labels
     numpy.savez(file, **arrays)

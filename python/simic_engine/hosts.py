@@ -1,8 +1,8 @@
 """A network written in PyTorch as a host that grows: ``host: grown("host.safetensors")`` in a scenario.
 
-Read are lines of convolution, batch norm and ReLU, max pools, basic residual blocks, and at the end a mean over positions and a
-linear layer; dropout, which does nothing in evaluation mode, is left out. Layers are called as in the module, so that
-``task.freeze`` finds them; slots are behind every block.
+It reads lines of convolution, batch norm and ReLU, max pools, basic residual blocks, and at the end a mean over positions and a
+linear layer. It leaves out dropout, which does nothing in evaluation mode. Layers keep their names from the module, so
+``task.freeze`` finds them. There is a slot after every block.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _BATCH_NORM = ("weight", "bias", "running_mean", "running_var")
 def to_host(module: nn.Module, input_shape: tuple[int, int, int], path: str | Path = "host.safetensors") -> Path:
     """Writes ``module`` with its weights to ``path`` and returns the path.
 
-    ``input_shape`` is that of an image: channels, height and width, the last two equal. What the module does to pixels before
-    its first layer is not part of it: ``task.normalise`` of the scenario says that.
+    ``input_shape`` is that of an image: channels, height and width, the last two equal. The file doesn't contain what happens
+    to pixels before the first layer: say that in ``task.normalise`` of the scenario.
 
     Raises ``ValueError`` with the name of the first layer that a host cannot have.
     """
     channels, height, width = input_shape
     if height != width:
-        raise ValueError(f"images of {height}x{width} pixels: a host reads square ones")
+        raise ValueError(f"images of {height}x{width} pixels were given, but a host reads square ones")
     reader = _Reader(module, channels, height)
     reader.read()
     description = json.dumps(reader.description(), separators=(",", ":"))
@@ -109,7 +109,7 @@ class _Reader:
     def _only_user(self, node: fx.Node, *kinds: Any, what: str) -> fx.Node:
         users = list(node.users)
         if len(users) != 1 or not self._is(users[0], *kinds):
-            raise self._refuse(node, f"{what} has to follow it, not {', '.join(map(self._name, users))}")
+            raise self._refuse(node, f"{what} must follow it, not {', '.join(map(self._name, users))}")
         return users[0]
 
     def _given(self, node: fx.Node, **usual: Any) -> tuple[Any, ...]:
@@ -120,18 +120,18 @@ class _Reader:
         named = {name: value for name, value in node.kwargs.items() if not isinstance(value, fx.Node)}
         given = {**usual, **dict(zip([*usual, "more"], values)), **named}
         if len(given) > len(usual):
-            raise self._refuse(node, f"it is called with {[*values, *named]}, and read are only {list(usual)}")
+            raise self._refuse(node, f"it is called with {[*values, *named]}, but only {list(usual)} are supported")
         return tuple(given.values())
 
     # Layers and their tensors.
 
     def _add(self, node: fx.Node, name: str, layer: Any) -> None:
         if layer != "pool" and any(known["name"] == name for known in self.layers):
-            raise self._refuse(node, f"there is a {name} already; a module may be called once")
+            raise self._refuse(node, f"there is a {name} already; call each module once")
         self.layers.append({"name": name, "layer": layer})
 
     def _slot(self) -> None:
-        """Behind the last layer; a row of slots for each size of the features."""
+        """Adds a slot after the last layer. Each size of the features has its own row of slots."""
         if self.row_side and self.row_side != self.side:
             self.row, self.column = self.row + 1, 0
         self.row_side = self.side
@@ -145,13 +145,13 @@ class _Reader:
         """Takes a convolution of features with ``channels``, and the batch norm after it."""
         conv = self._called(conv_node)
         if not isinstance(conv, nn.Conv2d):
-            raise self._refuse(conv_node, "a convolution has to stand there")
+            raise self._refuse(conv_node, "it must be a convolution")
         if conv.in_channels != channels:
-            raise self._refuse(conv_node, f"channels: it reads {conv.in_channels}, and is given {channels}")
+            raise self._refuse(conv_node, f"it reads {conv.in_channels} channels, but gets {channels}")
         (kernel, other), (stride, same) = conv.kernel_size, conv.stride
         is_same = conv.padding in ("same", (kernel // 2, kernel // 2)) and (conv.padding != "same" or stride == 1)
         if kernel != other or stride != same or kernel % 2 == 0 or not is_same or conv.padding_mode != "zeros":
-            raise self._refuse(conv_node, "its kernel is not square and odd with zeros of half its width around the image")
+            raise self._refuse(conv_node, "its kernel must be square and odd, with a padding of zeros of half its width")
         if conv.groups != 1 or conv.dilation != (1, 1):
             raise self._refuse(conv_node, "it has groups or is dilated")
         norm_node = self._only_user(conv_node, nn.BatchNorm2d, what="a BatchNorm2d")
@@ -165,7 +165,7 @@ class _Reader:
         return conv, norm_node
 
     def _made(self, conv: nn.Conv2d, side: int) -> int:
-        """The side after a convolution, which is counted."""
+        """The side after a convolution, whose multiply-accumulates are counted."""
         side = -(-side // conv.stride[0])
         self.macs += side * side * conv.weight.numel()
         return side
@@ -188,7 +188,7 @@ class _Reader:
         sizes = [value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value
                  for value in (pool.kernel_size, pool.stride, pool.padding)]
         if not all(isinstance(size, int) for size in sizes) or pool.dilation not in (1, (1, 1)) or pool.ceil_mode:
-            raise self._refuse(node, "its window is not square, or dilated, or it rounds up")
+            raise self._refuse(node, "its window must be square, without dilation and ceil_mode")
         kernel, stride, padding = sizes
         if (kernel, stride, padding) == (2, 2, 0):
             self._add(node, "pool", "pool")
@@ -198,12 +198,12 @@ class _Reader:
         return node
 
     def _residual(self, here: fx.Node, users: list[fx.Node]) -> fx.Node:
-        """Two 3x3 convolutions, and a way around them."""
+        """Reads two 3x3 convolutions and their shortcut."""
         ends = [list(self._branch(user)) for user in users]
         inner = max(ends, key=len)
         around = min(ends, key=len)
         if len(inner) < 6:
-            raise self._refuse(users[0], "two ways lead from it, and neither has two convolutions")
+            raise self._refuse(users[0], "it has two branches, but neither has two convolutions")
         name = str(inner[0].target).rpartition(".")[0] or f"block_{inner[0].name}"
         first, norm = self._unit(inner[0], f"{name}.first.", self.channels)
         relu = self._only_user(norm, *_RELU, what="a ReLU")
@@ -221,7 +221,7 @@ class _Reader:
             is_straight = False
             shortcut, end = self._unit(around[0], f"{name}.shortcut.", self.channels)
             if self._only_user(end, *_ADD, what="the sum with the block") is not join:
-                raise self._refuse(around[0], "it ends elsewhere than the block")
+                raise self._refuse(around[0], "it doesn't end where the block ends")
             shape = (shortcut.kernel_size, shortcut.stride, shortcut.out_channels)
             if shape != ((1, 1), first.stride, second.out_channels) or shortcut.bias is not None:
                 raise self._refuse(around[0], "a shortcut is a 1x1 convolution with stride and channels of its block and no bias")
@@ -230,7 +230,7 @@ class _Reader:
         if is_straight != keeps_shape:
             raise self._refuse(inner[0], "a shortcut has a convolution where the block changes the shape, and only there")
         if set(join.all_input_nodes) != {norm, here if is_straight else end}:
-            raise self._refuse(join, "it sums something else than a block and its shortcut")
+            raise self._refuse(join, "it doesn't sum a block and its shortcut")
         if self._given(join, alpha=1) != (1,):
             raise self._refuse(join, "its alpha is not 1; a host adds block and shortcut as they are")
         relu = self._only_user(join, *_RELU, what="a ReLU")
@@ -242,7 +242,7 @@ class _Reader:
         return relu
 
     def _branch(self, node: fx.Node) -> Iterator[fx.Node]:
-        """From one of two ways up to where they meet."""
+        """The nodes of a branch, up to the sum."""
         yield node
         while not self._is(node, *_ADD) and len(node.users) == 1:
             node = next(iter(node.users))
@@ -265,16 +265,16 @@ class _Reader:
                                "AdaptiveAvgPool2d(1) and Flatten or mean((2, 3)), and Linear")
         dims = self._given(node, start_dim=0, end_dim=-1)
         if dims not in ((1, -1), (1, 3), (-3, -1), (-3, 3)):
-            raise self._refuse(node, f"it flattens dimensions {dims}; those behind the first, start_dim=1, become one")
+            raise self._refuse(node, f"it flattens dimensions {dims}; a host flattens all after the first, start_dim=1")
         self._linear(node)
 
     def _linear(self, node: fx.Node) -> None:
         node = self._only_user(node, nn.Linear, what="a Linear")
         if [(user.op, user.args) for user in node.users] != [("output", (node,))]:
-            raise self._refuse(node, "the network has to end with it, and return what it gives; a softmax belongs to the loss")
+            raise self._refuse(node, "the network must end with it and return its output; a softmax belongs to the loss")
         linear = self._called(node)
         if linear.in_features != self.channels:
-            raise self._refuse(node, f"it reads {linear.in_features} features, and is given {self.channels}")
+            raise self._refuse(node, f"it reads {linear.in_features} features, but gets {self.channels}")
         name = str(node.target)
         self._add(node, name, {"head": {"inputs": linear.in_features, "classes": linear.out_features}})
         self._take(f"{name}.weight", linear.weight)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def load_network(folder: str | os.PathLike[str]) -> torch.nn.Module:
     """The network in a folder that ``simic-engine export`` or ``grow`` has written, with its weights.
 
-    Its classes are those of the folder's own ``network.py``, which is run: load only what you trust. The network needs nothing
-    of this package.
+    This runs the folder's own ``network.py``, which defines its classes: load only what you trust. The network doesn't need
+    this package.
     """
     file = Path(folder).resolve() / "network.py"
     if not file.is_file():
-        raise EngineError(f"{folder} holds no exported network: there is no {file.name} in it")
+        raise EngineError(f"{folder} doesn't hold an exported network: it has no {file.name}")
     # Two folders, and one that was exported again, are different modules.
     version = hashlib.sha256(f"{file}\0".encode() + file.read_bytes()).hexdigest()[:16]
     name = f"simic_engine_network_{version}"
@@ -33,7 +33,7 @@ def load_network(folder: str | os.PathLike[str]) -> torch.nn.Module:
         if spec is None or spec.loader is None:
             raise EngineError(f"{file} cannot be read as a Python module")
         module = importlib.util.module_from_spec(spec)
-        # So that the network can be pickled.
+        # Pickling the network needs the module here.
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)

@@ -1,4 +1,4 @@
-"""Runs: begin one, find those that there are, and read what they recorded as Arrow tables."""
+"""Starts runs, lists them, and reads their records as Arrow tables."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def run(
     """Plays a scenario or a sweep file to its end and returns its run.
 
     ``set`` replaces fields by path: ``{"run.rounds": 4, "policy.controller": "heuristic"}``. ``out`` is the folder of runs,
-    ``runs`` if left out; ``threads`` are all cores. ``progress`` shows how far it is. Raises :class:`EngineError` if it is
-    refused or fails.
+    ``runs`` if left out. ``threads`` are all cores if left out. ``progress`` shows the progress. Raises :class:`EngineError`
+    if the run is refused or fails.
     """
     arguments = ["run", os.fspath(scenario), *settings(set)]
     if out is not None:
@@ -50,7 +50,7 @@ def runs(out: str | os.PathLike[str] | None = None) -> list[Run]:
 class Run:
     """A recorded run, or a sweep: the content of its folder.
 
-    It may still be played: every access reads what is there by then.
+    It may still be in play: every access reads what is there by then.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -59,7 +59,7 @@ class Run:
         if self.path.name == "latest" and self.path.is_file():
             self.path = self.path.with_name(self.path.read_text().strip())
         if not self.path.is_dir():
-            raise EngineError(f"there is no run {path}; simic_engine.runs() has those that there are")
+            raise EngineError(f"there is no run {path}; simic_engine.runs() lists all runs")
         self._exported: tuple[object, tempfile.TemporaryDirectory[str]] | None = None
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class Run:
     def status(self) -> str:
         """``starting``, ``running``, ``stopping``, ``completed``, ``interrupted``, ``failed``, ``stale`` or ``unreadable``."""
         results = self.results
-        # A sweep has no state but that of its trials.
+        # A sweep has only the state of its trials.
         return str(results["state"] if "state" in results else "completed" if results["is_complete"] else "running")
 
     def table(self, name: str) -> pyarrow.Table:

@@ -16,7 +16,7 @@ from .envs import VectorEnv
 class SB3VecEnv(VecEnv):
     """Flat actions for Stable-Baselines3; ``MaskablePPO`` of sb3-contrib finds the masks by ``action_masks``.
 
-    Masks of factored actions depend on the operation, which ``MaskablePPO`` cannot say: it masks each head by itself.
+    Masks of factored actions depend on the operation, which ``MaskablePPO`` cannot express: it masks each head by itself.
     """
 
     def __init__(self, env: VectorEnv) -> None:

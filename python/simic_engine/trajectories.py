@@ -18,9 +18,9 @@ from .errors import EngineError
 class Trajectories:
     """A set of trajectories, as ``run.trajectories`` writes it.
 
-    Iterating gives a dictionary for each segment, an unbroken stretch of one env's episode: arrays with a row a step, and
-    what belongs to the segment as a whole. ``docs/reference/trajectories.md`` says what is in them. A round is read at a time,
-    so that sets of any size need little memory.
+    Iterating yields a dictionary for each segment, an unbroken stretch of one env's episode: arrays with a row per step, and
+    the values of the segment as a whole. ``docs/reference/trajectories.md`` describes them. One round is read at a time, so
+    sets of any size need little memory.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -46,7 +46,7 @@ class Trajectories:
             path = self.path / shard["file"]
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != shard["sha256"]:
-                raise EngineError(f"{path}: its SHA-256 differs from the manifest's: it was changed, or copied in part")
+                raise EngineError(f"{path}: its SHA-256 differs from the manifest's: the file was changed, or copied in part")
             tensors = load(content)
             offsets = tensors.pop("offsets")
             for index, (first, end) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):

@@ -56,7 +56,7 @@ def test_what_does_not_fit_together_is_said():
     x, y = images(30, 1)
     with pytest.raises(se.EngineError, match="need labels"):
         se.grow(x)
-    with pytest.raises(se.EngineError, match="brings its own weights"):
+    with pytest.raises(se.EngineError, match="has its own weights"):
         se.grow(x, y, host=module(), weights=module().state_dict())
     with pytest.raises(se.EngineError, match="needs --normalise"):
         se.grow(x, y, host=module())

@@ -173,15 +173,15 @@ def ending(*end: nn.Module) -> nn.Module:
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        (nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU()), "layer 0 (Conv2d) .* a BatchNorm2d has to follow it, not 1 (ReLU)"),
+        (nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU()), "layer 0 (Conv2d) .* a BatchNorm2d must follow it, not 1 (ReLU)"),
         (nn.Sequential(nn.Conv2d(1, 4, 5, padding=1), nn.BatchNorm2d(4), nn.ReLU()), "layer 0 .* zeros of half its width"),
         (nn.Sequential(nn.Tanh()), "layer 0 (Tanh) .* a host is a line of"),
         (nn.Sequential(nn.Dropout(0.5)), "layer output .* a host is a line of"),
         (nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4, eps=1e-3), nn.ReLU()), "layer 1 .* eps 1e-5"),
-        (nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()), "layer 0 .* channels: it reads 3, and is given 1"),
+        (nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()), "layer 0 .* it reads 3 channels, but gets 1"),
         (ending(Tripled(4, 4, 1)), "layer add (call_function) .* its alpha is not 1"),
         (ending(nn.AdaptiveAvgPool2d(1), nn.Flatten(0), nn.Linear(4, 2)), "layer 4 (Flatten) .* dimensions (0, -1)"),
-        (ending(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(9, 2)), "layer 5 .* reads 9 features, and is given 4"),
+        (ending(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(9, 2)), "layer 5 .* reads 9 features, but gets 4"),
         (ending(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2), nn.Softmax(1)), "layer 5 .* belongs to the loss"),
     ],
 )

@@ -169,7 +169,7 @@ def test_a_missing_program_says_how_to_install_it(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_torch_of_another_version_is_refused_with_both_versions(fake_torch: Path) -> None:
-    with pytest.raises(se.EngineError, match=r"torch 2\.9\.1 is installed, and simic-engine needs torch 2\.11"):
+    with pytest.raises(se.EngineError, match=r"torch 2\.9\.1 is installed, but simic-engine needs torch 2\.11"):
         se.environment()
 
 
@@ -243,7 +243,7 @@ def test_networks_of_two_folders_are_modules_of_their_own(tmp_path: Path) -> Non
     assert (one(torch.ones(1)).item(), two(torch.ones(1)).item()) == (1.0, 2.0)
     assert type(one) is not type(two)
     assert type(se.load_network(tmp_path / "one")) is type(one)
-    with pytest.raises(se.EngineError, match="holds no exported network"):
+    with pytest.raises(se.EngineError, match="doesn't hold an exported network"):
         se.load_network(tmp_path)
 
 

@@ -38,12 +38,12 @@ REFUSED = [
 
 @pytest.mark.parametrize(("values", "kind"), REFUSED)
 def test_what_is_no_integer_is_refused_with_its_type(values: Any, kind: str) -> None:
-    with pytest.raises(TypeError, match=f"^labels were given as {kind}.*, and are integers; convert them"):
+    with pytest.raises(TypeError, match=f"^labels were given as {kind}.*, but must be integers; convert them"):
         integers(values, "labels")
 
 
 def test_an_integer_that_a_cast_would_make_negative_is_refused() -> None:
-    with pytest.raises(ValueError, match="labels were given as uint64, and some are above 9223372036854775807"):
+    with pytest.raises(ValueError, match="labels were given as uint64, but some are above 9223372036854775807"):
         integers(np.array([0, 2**63], np.uint64), "labels")
 
 

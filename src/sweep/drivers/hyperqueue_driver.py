@@ -1,6 +1,6 @@
-"""Has the trials of a sweep played by HyperQueue: each is one task, with the CPUs, GPUs and memory that it needs.
+"""Plays the trials of a sweep with HyperQueue. Each trial is one task, with the CPUs, GPUs and memory that it needs.
 
-Run by `simic-engine sweep FILE --on hyperqueue`, and by hand with the same arguments.
+`simic-engine sweep FILE --on hyperqueue` runs this. You can run it by hand with the same arguments.
 """
 
 import os
@@ -19,7 +19,7 @@ VERSION = "0.27.0"
 
 @contextlib.contextmanager
 def client(hyperqueue, options):
-    """Of the server whose directory was named; else of one of this process, for as long as the sweep takes."""
+    """A client of the server whose directory was named, else of a server that runs as long as the sweep does."""
     if options.address:
         yield hyperqueue.Client(options.address)
         return
@@ -35,13 +35,13 @@ def needs(options):
     if options.address and options.gpus:
         others["gpus/nvidia"] = options.gpus
     if options.address and options.memory_mib:
-        # In MiB, as HyperQueue's workers offer it. Those of a local cluster offer CPUs alone.
+        # In MiB, as HyperQueue's workers offer it. Workers of a local cluster offer only CPUs.
         others["mem"] = options.memory_mib
     return ResourceRequest(cpus=options.threads, resources=others)
 
 
 def play_round(hyperqueue, client, options, trials):
-    # One that fails is no reason to call off the others.
+    # A trial that fails must not cancel the others.
     job = hyperqueue.Job(name=os.path.basename(options.sweep), max_fails=None, default_workdir=options.sweep)
 
     def log(trial, stream):
@@ -60,13 +60,13 @@ def play_round(hyperqueue, client, options, trials):
         return
     for task, failed in client.get_failed_tasks(submitted).items():
         trial = trials[task]
-        yield trial, f"{failed.error.strip()}; what it said: {log(trial, 'err')}"
+        yield trial, f"{failed.error.strip()}; its output is in {log(trial, 'err')}"
 
 
 def main():
-    options = rounds.read_arguments("directory of a HyperQueue server; else one is started, for as long as the sweep takes")
+    options = rounds.read_arguments("directory of a HyperQueue server; if left out, one is started for the sweep")
     if options.address and options.workers:
-        raise SystemExit("error: how many trials a HyperQueue server plays at once is up to its workers; leave out --workers")
+        raise SystemExit("error: the workers of a HyperQueue server decide how many trials play at once; leave out --workers")
     if not sys.stderr.isatty():
         # Its bar of progress is for terminals.
         os.environ.setdefault("TQDM_DISABLE", "1")

@@ -1,6 +1,6 @@
-"""Has the trials of a sweep played by Ray: each is one task, with the CPUs, GPUs and memory that it needs.
+"""Plays the trials of a sweep with Ray. Each trial is one task, with the CPUs, GPUs and memory that it needs.
 
-Run by `simic-engine sweep FILE --on ray`, and by hand with the same arguments.
+`simic-engine sweep FILE --on ray` runs this. You can run it by hand with the same arguments.
 """
 
 import os
@@ -28,12 +28,12 @@ def connect(ray, address):
     try:
         ray.init(address="auto", log_to_driver=False)
     except ConnectionError:
-        rounds.tell("no Ray cluster runs here: one is started on this machine, for as long as the sweep takes")
+        rounds.tell("no Ray cluster runs here, so one is started on this machine for the sweep")
         ray.init(log_to_driver=False, include_dashboard=False)
 
 
 def run(command):
-    """On the node: the worker's exit code and what it said last."""
+    """Runs on the node. Returns the worker's exit code and its last output."""
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     return ended.returncode, ended.stderr[-LAST_WORDS:].strip()
 
@@ -58,14 +58,14 @@ def play_round(ray, options, trials):
         try:
             code, words = ray.get(ended[0])
         except ray.exceptions.RayError as error:
-            yield trial, f"Ray has lost its task: {str(error).strip()}"
+            yield trial, f"Ray lost its task: {str(error).strip()}"
             continue
         if code != 0:
             yield trial, f"its worker ended with {code}: {words}"
 
 
 def main():
-    options = rounds.read_arguments("of a Ray cluster; else the one of this machine, else a new one")
+    options = rounds.read_arguments("address of a Ray cluster; if left out, that of this machine, else a new one")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray

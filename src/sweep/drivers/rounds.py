@@ -1,8 +1,8 @@
-"""Shared code of the drivers: rounds of playing the free trials of a sweep, until none is left.
+"""Shared code of the drivers: plays the free trials of a sweep in rounds, until none is left.
 
-The state of a sweep is its folder. A driver asks `simic-engine sweep status` which trials are free, has each of them played
-by `simic-engine sweep work SWEEP --trial ID --leave` somewhere, and asks again: trials whose worker was lost are free once
-more by then, and so are those that have come through a rung.
+The state of a sweep is its folder. A driver asks `simic-engine sweep status` which trials are free, plays each of them
+with `simic-engine sweep work SWEEP --trial ID --leave` somewhere, and asks again. By then, trials whose worker was lost are
+free again, and so are those that have passed a rung.
 """
 
 import argparse
@@ -11,14 +11,14 @@ import subprocess
 import sys
 import time
 
-# Rounds that may end without a trial having moved before the driver says so and ends.
+# Rounds without progress after which the driver ends with an error.
 IDLE_ROUNDS = 3
-# Between two looks at a sweep of which others play all that is left.
+# Time between two looks at a sweep whose remaining trials others play.
 PAUSE_S = 5
 
 
 def read_arguments(address):
-    """Arguments that the program passes on; `address` says what one is."""
+    """Arguments that the program passes on. `address` is the help of --address."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True, help="simic-engine, as every machine finds it")
     parser.add_argument("--sweep", required=True, help="folder of the sweep, as every machine finds it")
@@ -64,13 +64,13 @@ def states(options):
         text=True,
     )
     if asked.returncode != 0:
-        sys.exit(f"error: {options.program} cannot say where the sweep stands (exit code {asked.returncode})")
+        sys.exit(f"error: {options.program} cannot print the state of the sweep (exit code {asked.returncode})")
     return {row["trial"]: row["state"] for row in json.loads(asked.stdout)["trials"]}
 
 
 def play_all(options, play_round):
-    """Ends the process: well, if every trial has ended. `play_round` plays those of a list and yields, for each that could
-    not be played, its id and why.
+    """Plays the sweep and ends the process, with exit code 0 if every trial has ended. `play_round` plays a list of trials and
+    yields the id and the reason of each that could not be played.
     """
     before = None
     idle_rounds = 0
@@ -85,7 +85,7 @@ def play_all(options, play_round):
             continue
         idle_rounds = idle_rounds + 1 if now == before else 0
         if idle_rounds == IDLE_ROUNDS:
-            tell(f"error: {len(waiting)} trials cannot be played; their reasons are above")
+            tell(f"error: {len(waiting)} trials cannot be played; the reasons are above")
             sys.exit(1)
         before = now
         tell(f"{len(waiting)} trials are free, {len(playing)} are played by others, of {len(now)}")
