@@ -41,7 +41,7 @@ def drawn(masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def play(env: VectorEnv, seed: int | None, steps: int) -> list[Any]:
-    """All that is shown of drawn actions."""
+    """Everything that drawn actions show."""
     rng = np.random.default_rng(0)
     shown: list[Any] = [env.reset(seed=seed)]
     for _ in range(steps):
@@ -50,7 +50,7 @@ def play(env: VectorEnv, seed: int | None, steps: int) -> list[Any]:
 
 
 class Single(gymnasium.Env):
-    """One env as gymnasium's checker knows it. It draws without looking at the mask: what is masked becomes a wait."""
+    """One env as gymnasium's checker knows it. It draws without looking at the mask, and masked actions become waits."""
 
     def __init__(self) -> None:
         self.envs = VectorEnv(num_envs=1, set=SMALL, threads=1)

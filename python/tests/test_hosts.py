@@ -1,4 +1,4 @@
-"""Networks of PyTorch as hosts: the engine reads what PyTorch reads, to the sample, and what it cannot have is named."""
+"""Networks of PyTorch as hosts: the engine reads what PyTorch reads, to the sample, and names what it cannot read."""
 
 from __future__ import annotations
 

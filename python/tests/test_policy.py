@@ -1,4 +1,4 @@
-"""Exported policies in plain PyTorch: what the engine has decided, with the same probabilities, from what it has shown."""
+"""Exported policies in plain PyTorch: the engine's decisions, with the same probabilities, from the same observations."""
 
 from __future__ import annotations
 
