@@ -1,4 +1,4 @@
-//! The command line of simic-engine with a seed module and a system of its own, which `scenario.ron` uses.
+//! The command line of simic-engine with its own seed module and system. `scenario.ron` uses the module.
 
 use std::process::ExitCode;
 
@@ -7,14 +7,14 @@ use simic_engine::prelude::*;
 
 mod seed;
 
-/// Tells what grows, in each step in which something does.
+/// Prints the seeds in each step that has some.
 #[derive(Clone)]
 struct GrowthPlugin;
 
 impl Plugin for GrowthPlugin {
     fn build(&self, app: &mut App) {
         let mut inventory = app.world_mut().get_resource_or_init::<Inventory>();
-        inventory.add("GrowthPlugin", env!("CARGO_PKG_VERSION"), "tells what grows");
+        inventory.add("GrowthPlugin", env!("CARGO_PKG_VERSION"), "prints what grows");
         // After the engine has measured the step and before the controller decides.
         app.add_systems(Assess, print_growth.in_set(EngineSet::Observe).after(Work::ReportSlots));
     }
@@ -35,7 +35,7 @@ fn print_growth(envs: Query<(&EnvId, &ValMetrics, &SeedSlots)>, clock: Res<RunCl
     }
 }
 
-/// What this crate adds to the engine. It is built for the names and for each run, so it only adds.
+/// Adds this crate's parts to the engine. It is called for the names and for each run, so it only adds.
 pub fn extend(app: &mut App) {
     let mut blueprints = app.world_mut().resource_mut::<BlueprintRegistry>();
     blueprints.register(Arc::new(seed::ChannelScale));

@@ -1,6 +1,6 @@
-// What scripts add to a page of a report: curves that can be read off and switched, numbers to take away, an episode that is
-// replayed step by step, and, where the page is served, the newest numbers as they come. Every picture and table is there without
-// it. Names in the data are anybody's: they reach the page as texts alone.
+// The interactive part of a report: curves that can be read off and switched, numbers to download, episodes that are replayed
+// step by step, and the newest numbers if the page is served. Every picture and table is there without it. Names in the data may
+// come from anyone, so they reach the page only as text.
 (function () {
     "use strict";
 
@@ -11,11 +11,11 @@
 
     // Small helpers.
 
-    /** A text in which what turns the direction of reading, or cannot be seen, is shown as what it is. */
+    /** A text that shows invisible characters, and those that change the direction of reading, as their codes. */
     const plain = (text) =>
         text.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (hidden) => "\\u{" + hidden.codePointAt(0).toString(16) + "}");
 
-    /** An element; its attributes, and in it elements and texts. */
+    /** An element with attributes and content, which are elements and texts. */
     function make(name, attributes, ...inside) {
         const element = document.createElement(name);
         for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -29,7 +29,7 @@
         return element;
     }
 
-    /** A number as people read it; a dash where there is none. */
+    /** A number as people read it, or a dash if there is none. */
     function number(value, digits = 4) {
         if (value === null || value === undefined) return "—";
         const size = Math.abs(value);
@@ -46,9 +46,9 @@
         setTimeout(() => URL.revokeObjectURL(address), 10000);
     }
 
-    // Numbers and pictures to take away.
+    // Numbers and pictures to download.
 
-    /** The numbers that a chart's picture carries, `null` for a picture that is no chart. */
+    /** The numbers in a chart's picture, or `null` for a picture that isn't a chart. */
     function chartOf(figure) {
         const reading = figure.querySelector(".reading");
         if (!reading) return null;
@@ -74,7 +74,7 @@
     const DRAWN_BY = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "paint-order", "opacity"];
     const WRITTEN_BY = ["font-family", "font-size", "font-weight"];
 
-    /** A picture that needs no style sheet: every element carries what this page makes of it. */
+    /** A picture that needs no style sheet: every element has its computed style. */
     function standalone(svg) {
         const copy = svg.cloneNode(true);
         const drawn = [...svg.querySelectorAll("*")];
@@ -139,7 +139,7 @@
         entry.setAttribute("aria-pressed", !isOff);
     }
 
-    /** Shows the numbers at a place of all charts over the same; without a place the newest. */
+    /** Shows the numbers at a place in all charts over the same quantity, or the newest without a place. */
     function readOff(about, at) {
         for (const chart of charts) if (chart.about === about) show(chart, at);
     }
@@ -168,7 +168,7 @@
     const group = () => [...timeline().querySelectorAll("div.group")].find((element) => element.dataset.group === chosen.group);
     const episodesOf = (element) => [...element.querySelectorAll(".episode")].map((episode) => episode.dataset.episode);
 
-    /** Takes a choice, and shows it. What does not exist is replaced by what is next to it. */
+    /** Makes a choice and shows it. If it no longer exists, its neighbour is chosen. */
     function choose(change, isPlayed) {
         if (!timeline()) return;
         const place = group() ? episodesOf(group()).indexOf(chosen.key) : 0;
@@ -209,11 +209,11 @@
 
     /** An episode in its step, in words and bars. */
     function replayed(episode) {
-        if (!episode) return [make("p", { class: "note" }, "Of this episode no step is kept.")];
+        if (!episode) return [make("p", { class: "note" }, "No step of this episode is kept.")];
         const row = episode.steps.findLastIndex((step) => step <= chosen.step);
         if (row < 0) return [make("p", { class: "note" }, episode.name + ": nothing yet in step " + chosen.step + ".")];
         const head = make("h3", {}, episode.name + ", step " + episode.steps[row]);
-        if (episode.steps[row] < chosen.step) head.append(make("span", { class: "note" }, " (its last so far)"));
+        if (episode.steps[row] < chosen.step) head.append(make("span", { class: "note" }, " (the last so far)"));
         return [head, measured(episode, row), grown(episode, row), decided(episode.decisions[row])];
     }
 
@@ -234,7 +234,7 @@
         add("loss", episode.loss, "", false);
         add("parameters", episode.params);
         add("reward", episode.reward);
-        add("value, as the critic has it", episode.value);
+        add("value, by the critic", episode.value);
         return make("div", {}, make("h4", {}, "Reached"), list);
     }
 
@@ -265,7 +265,7 @@
     function decided(decision) {
         const box = make("div", {}, make("h4", {}, "Decided"));
         if (!decision) {
-            box.append(make("p", { class: "decision" }, "nothing is recorded"));
+            box.append(make("p", { class: "decision" }, "nothing was recorded"));
             return box;
         }
         const did = make("p", { class: "decision" }, decision.did);
@@ -286,7 +286,7 @@
             return choose({});
         }
         if (chosen.step >= lastStep()) chosen.step = 1;
-        // Ten steps a second; who wants little motion sees them all at once, once a second.
+        // Ten steps a second. With reduced motion, ten at once, once a second.
         const atOnce = matchMedia("(prefers-reduced-motion: reduce)").matches ? 10 : 1;
         player = setInterval(() => {
             if (!timeline() || chosen.step + atOnce >= lastStep()) pause();
@@ -343,19 +343,19 @@
         event.preventDefault();
     }
 
-    // The address: what is chosen can be sent to somebody.
+    // The address contains the choice, so it can be shared.
 
     let written = null;
 
     function writeAddress() {
         clearTimeout(written);
-        // Browsers allow so many in a time.
+        // Browsers limit how often this may be called.
         written = setTimeout(() => {
             const named = new URLSearchParams({ episode: chosen.key ?? "", step: chosen.step, group: chosen.group });
             try {
                 history.replaceState(null, "", "#growth&" + named);
             } catch {
-                // The page works without.
+                // The page works without it.
             }
         }, 400);
     }
@@ -391,13 +391,13 @@
         [...main.querySelectorAll("figure.chart")].forEach(setUpFigure);
         setUpTimeline();
         for (const section of main.querySelectorAll("section")) seen.observe(section);
-        nav.append(button("? Keys", "what the keys do", help));
+        nav.append(button("? Keys", "list the keys", help));
     }
 
     function help() {
         const keys = [
-            ["↑ ↓", "on the timeline: the episode before or after"],
-            ["← →", "on the timeline or the slider: a step back or on"],
+            ["↑ ↓", "on the timeline: the previous or next episode"],
+            ["← →", "on the timeline or the slider: a step back or forward"],
             ["Enter", "chooses an episode; on a legend: shows or hides a curve"],
             ["?", "this list"],
         ];
@@ -415,11 +415,11 @@
     });
     addEventListener("hashchange", () => location.hash.includes("&") && choose(readAddress(), true));
 
-    // A page that is served: the newest numbers, and the reader's place in them.
+    // A served page gets the newest numbers and keeps the reader's place.
 
     const reached = "a, button, input, select, summary, [tabindex]";
     const all = (selector) => [...main.querySelectorAll(selector)];
-    /** What stays the same of an element when the page is written anew: its section, and its place there. */
+    /** The identity of an element that survives a rewrite of the page: its section, and its place there. */
     const placeOf = (element, selector) => {
         const section = element.closest("section");
         return section ? section.id + " " + [...section.querySelectorAll(selector)].indexOf(element) : null;
@@ -450,7 +450,7 @@
     let isHeld = false;
     let isBehind = false;
 
-    /** Fetches the page again; not under the reader's hand. */
+    /** Fetches the page again, unless the reader is pressing something. */
     async function refresh() {
         isBehind = isHeld;
         if (isHeld) return;
@@ -466,7 +466,7 @@
 
     function lost(isLost) {
         document.querySelector("body > .lost")?.remove();
-        if (isLost) document.body.prepend(make("p", { class: "problem lost", role: "status" }, "The connection is lost: these are the numbers so far."));
+        if (isLost) document.body.prepend(make("p", { class: "problem lost", role: "status" }, "The connection is lost. These are the numbers so far."));
     }
 
     function listen() {
