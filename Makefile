@@ -1,7 +1,7 @@
 # `make run` and `make test` set up everything that is missing; see README.md.
 
 LIBTORCH_VERSION := 2.11.0
-# An installed libtorch of the right version may be named in the environment: make LIBTORCH=/opt/libtorch run
+# To use an installed libtorch of the right version, name it in the environment: make LIBTORCH=/opt/libtorch run
 export LIBTORCH ?= $(CURDIR)/.libtorch/torch
 PYTHON ?= python3
 CARGO ?= cargo
@@ -20,11 +20,11 @@ build: setup
 bench: setup
 	$(CARGO) bench --locked
 
-# libtorch for CPU, kept between runs: downloaded only when the wanted version is not there.
+# libtorch for CPU, kept between runs and downloaded only when the wanted version is missing.
 setup:
 	@sh scripts/setup-libtorch.sh "$(LIBTORCH)" "$(LIBTORCH_VERSION)" "$(PYTHON)" cpu
 
-# The same, with NVIDIA's libraries (about 3 GB more).
+# The same with NVIDIA's libraries (about 3 GB more).
 setup-cuda:
 	@sh scripts/setup-libtorch.sh "$(LIBTORCH)" "$(LIBTORCH_VERSION)" "$(PYTHON)" cuda
 

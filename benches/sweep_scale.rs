@@ -67,8 +67,8 @@ fn main() -> Outcome<()> {
     let leases = take_all(&folder, &plan)?;
     assert!(watch.time("a look: all are being played", look)?.is_none());
     let end = || end_all(&folder, leases);
-    watch.time("ending all but the last: result, lease let go", end)?;
-    let free = watch.time("a look: all but the last have ended", look)?;
+    watch.time("ending all except the last: result, lease released", end)?;
+    let free = watch.time("a look: all except the last have ended", look)?;
     free.ok_or("the last trial is free")?;
 
     let collected = watch.time("collecting: reading all results", || Collected::read(&folder, &plan))?;

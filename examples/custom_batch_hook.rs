@@ -17,7 +17,7 @@ fn gradient_norm(params: &ParamSet) -> Result<f32, TorchError> {
 
 fn register(app: &mut App) {
     app.on_batch(BatchPoint::Backward, |batch| {
-        // Reading waits for the device: the last batch of a step is enough.
+        // Reading waits for the device, so only the last batch of a step is read.
         if batch.index + 1 == batch.count {
             let norm = gradient_norm(batch.env.host.0.get().params())?;
             let (env, step) = (batch.env.id.index, batch.clock.step());

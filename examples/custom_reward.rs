@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (env, episode) in envs.iter(engine.world()) {
         let own = episode.steps.iter().map(|step| step.breakdown.get(Term::Extension));
         let (env, paid, own) = (env.index, episode.total(), own.sum::<f64>());
-        println!("env {env}: paid {paid:+.2}, {own:+.2} of it by the term of its own");
+        println!("env {env}: paid {paid:+.2}, {own:+.2} of it by the custom term");
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..8 {
         engine.step()?;
     }
-    // What the engine does where a checkpoint inside the round is due, but for the files.
+    // The engine does this when a checkpoint inside the round is due, and writes files as well.
     let world = engine.world_mut();
     world.insert_resource(UnfinishedRound::default());
     world.run_schedule(SaveRound);

@@ -41,7 +41,7 @@ impl Recall {
     fn log_probs(&self, logits: &Tensor, masks: &Tensor) -> Tensor {
         let columns = self.0.spec().layout().columns(Head::Op, LifecycleOp::Wait, 0);
         let logits = logits.narrow(-1, columns.start as i64, columns.len() as i64);
-        // A row of masks begins with the slots of each operation: here one.
+        // A row of masks begins with the slots of each operation. Here it is one slot.
         let forbidden = masks.narrow(-1, 0, OPS as i64).logical_not();
         logits.masked_fill(&forbidden, -1e4).log_softmax(-1, Kind::Float)
     }
@@ -86,7 +86,7 @@ impl TrainablePolicy for Recall {
 /// Masks of a host whose one slot holds a seed in training; before the last step waiting is all there is.
 fn masks() -> Result<[MaskSet; 2], PolicyError> {
     let lifecycle = LifecycleConfig {
-        // The gate out of training is the controller's to try, by `ADVANCE`.
+        // The controller tries the gate out of training, by `ADVANCE`.
         auto_forward: false,
         ..LifecycleConfig::default()
     };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes data sets in the formats of public ones, with generated images or texts that can be learnt: for trying out what
-reads them.
+"""Writes data sets in the formats of public ones, with generated images or texts that can be learnt, to try out programs
+that read them.
 
     scripts/fake-data.py cifar10 data                       # data/cifar-10-binary.tar.gz
     scripts/fake-data.py cifar100 data --train 2000 --test 500
@@ -11,7 +11,7 @@ reads them.
 
 A class is the direction and width of a grating, drawn at any phase in noise. A text is 64 tokens, each one of four that may
 follow the one before it. Every option has a default. The same options give the same bytes. Figures that were reached on these
-images and texts say nothing about the sets whose formats they borrow: name them as figures on generated data.
+images and texts say nothing about the sets whose formats they borrow. Always call them figures on generated data.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from pathlib import Path
 PHASES = 16
 # Tokens of a text.
 TEXT = 64
-# A moment that all archives carry: their bytes depend on the options alone.
+# One date for all archives, so their bytes depend only on the options.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -70,7 +70,7 @@ class Gratings:
         return [(label, self.image(label)) for label in labels]
 
     def interleaved(self, planes):
-        """The same image with the channels of a pixel side by side."""
+        """The same image with the channels of a pixel next to each other."""
         area = self.side * self.side
         return bytes(planes[channel * area + at] for at in range(area) for channel in range(self.channels))
 
@@ -208,19 +208,19 @@ def vocabulary(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("format", choices=FORMATS)
-    parser.add_argument("out", type=Path, help="folder to write into; it is made")
+    parser.add_argument("out", type=Path, help="folder to write into, created if missing")
     parser.add_argument("--train", type=count, default=5000, help="training images or texts [5000]")
     parser.add_argument("--val", type=count, default=500, help="validation images or texts, where the format has them [500]")
     parser.add_argument("--test", type=count, default=1000, help="test images [1000]")
-    parser.add_argument("--classes", type=count, default=10, help="of images and npz [10]")
-    parser.add_argument("--side", type=count, default=32, help="pixels, of images and npz [32]")
-    parser.add_argument("--channels", type=int, choices=(1, 3), default=3, help="of images and npz [3]")
+    parser.add_argument("--classes", type=count, default=10, help="number of classes, for images and npz [10]")
+    parser.add_argument("--side", type=count, default=32, help="pixels of a side, for images and npz [32]")
+    parser.add_argument("--channels", type=int, choices=(1, 3), default=3, help="channels, for images and npz [3]")
     parser.add_argument("--vocab", type=vocabulary, default=50257, help="different tokens [50257]")
-    parser.add_argument("--seed", type=int, default=0, help="of the images or texts [0]")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the images or texts [0]")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     path = FORMATS[options.format](options)
-    print(f"generated, no public data: {path}")
+    print(f"generated, not public data: {path}")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ elif [ -n "$found" ]; then
 elif [ -e "$libtorch" ] && [ -n "$(ls -A "$libtorch" 2>/dev/null)" ]; then
     case $own in
         no) rm -rf "$target" ;; # a download that was interrupted
-        *) fail "LIBTORCH=$libtorch holds no libtorch $version." ;;
+        *) fail "LIBTORCH=$libtorch doesn't hold libtorch $version." ;;
     esac
 fi
 
@@ -54,8 +54,8 @@ command -v "$python" >/dev/null 2>&1 || fail "$python was not found." "Install i
 "$python" -m pip --version >/dev/null 2>&1 || fail "$python has no pip." "Install it: sudo apt-get install python3-pip"
 
 if [ "$kind" = cuda ]; then
-    # CUDA 13 needs a driver of the 580 series or later. Where there is none, as in an image that is being built, it is the
-    # machine that runs which needs it.
+    # CUDA 13 needs a driver of the 580 series or later. Without one, as in an image that is being built, only the machine that
+    # runs it needs the driver.
     driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null) ||
         driver=$(cat /sys/module/nvidia/version 2>/dev/null) || driver=
     driver=$(echo "$driver" | head -n 1)
@@ -73,7 +73,7 @@ free_kib=$(df -Pk "$target" | awk 'NR == 2 { print $4 }')
 [ "$free_kib" -ge "$needed_kib" ] ||
     fail "$((free_kib / 1024)) MiB are free at $target, but libtorch needs $((needed_kib / 1024)) MiB while it is unpacked."
 
-# Without its marker an interrupted download is incomplete to the next call, which starts over.
+# Without the marker, the next call knows that a download was interrupted, and starts over.
 rm -f "$target"/.simic-engine-*
 size="540 MB"
 [ "$kind" = cuda ] && size="3 GB"
@@ -90,6 +90,6 @@ if ! PIP_ROOT_USER_ACTION=ignore "$python" -m pip install --quiet --disable-pip-
     fail "pip could not install libtorch $version (its message is above)." \
         "The set-up needs the network once; behind a proxy or mirror, configure pip (pip config set global.index-url ...)."
 fi
-[ "$(installed)" = "$version" ] || fail "pip finished, but $libtorch does not hold libtorch $version."
+[ "$(installed)" = "$version" ] || fail "pip finished, but $libtorch doesn't hold libtorch $version."
 touch "$marker"
 echo "setup: libtorch $version is ready"

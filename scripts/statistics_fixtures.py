@@ -1,12 +1,12 @@
-"""Numbers that the tests of `src/compare/statistics/` are held to, from scipy, statsmodels, rliable and plain numpy.
+"""Expected numbers for the tests of `src/compare/statistics/`, from scipy, statsmodels, rliable and plain numpy.
 
     python3 -m venv venv
     venv/bin/pip install numpy==2.4.6 scipy==1.17.1 statsmodels==0.15.0 rliable==1.2.0 arch==7.2.0 pandas==2.3.3
     venv/bin/python scripts/statistics_fixtures.py > src/compare/statistics/fixtures/reference.json
 
-Equal versions give an equal file. Resamples travel as the indices that were drawn, in the order in which the engine
-draws them: the trainings of all tasks first, then for each drawn training its seeds, each followed by its episodes; of
-hosts that trainings share, for the first drawn training of each task alone. Where there is one only, no index is drawn.
+The same versions give the same file. Resamples are stored as the indices that were drawn, in the order in which the engine
+draws them: the trainings of all tasks first, then for each drawn training its seeds, each followed by its episodes. For hosts
+that trainings share, only the first drawn training of each task has indices. Where there is only one, no index is drawn.
 """
 
 import json
@@ -20,7 +20,7 @@ from statsmodels.stats.multitest import multipletests
 RESAMPLES = 200
 TAIL = [0.025, 0.975]
 GENERATOR = np.random.default_rng(20_261)
-# For later fixtures, so that the earlier ones stay as they are.
+# Later fixtures draw from their own generator, so the earlier ones don't change.
 LATER = np.random.default_rng(20_263)
 # Accuracies of `policy (greedy)` in proof/results/digits_impaired.csv: a row a training, a column an evaluation seed.
 PROOF = [

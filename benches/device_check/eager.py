@@ -2,9 +2,9 @@
 
     python3 eager.py --device cuda [--quick]
 
-One training after the other on one stream, which is what a script does. A batch does what the engine's does: rows of a
-resident data set are gathered and normalised, cross entropy, backward, gradients clipped to norm 1, SGD with momentum,
-of texts AdamW.
+Trainings run one after the other on one stream, as in a script. A batch does what the engine's does: it gathers and normalises
+rows of a resident data set, then cross entropy, backward, gradients clipped to norm 1, and SGD with momentum, or AdamW for
+texts.
 """
 
 import argparse
@@ -99,7 +99,7 @@ MODELS = {
 
 
 def images(shape, device):
-    """A resident data set, and what makes inputs of its rows."""
+    """A resident data set, and the function that turns its rows into inputs."""
     channels, side = shape
     data = torch.randint(0, 256, (2048, channels, side, side), dtype=torch.uint8, device=device)
     labels = torch.randint(0, 10, (2048,), device=device)
@@ -107,7 +107,7 @@ def images(shape, device):
 
 
 def texts(device):
-    """The same of texts, whose labels are the tokens that follow."""
+    """The same for texts, whose labels are the tokens that follow."""
     data = torch.randint(0, 64, (2048, 65), device=device)
     return data[:, :-1], data[:, 1:], lambda rows: rows
 

@@ -99,7 +99,7 @@ fn play_all(setting: &Setting) -> std::io::Result<ExitCode> {
         let is_broken = played.is_err() && !device_works(&setting.device);
         append(setting, &line(&row.name, played, began.elapsed()))?;
         if is_broken && index + 1 < count {
-            // An error of CUDA that a process cannot get rid of: another one continues.
+            // A process cannot recover from an error of CUDA, so another one continues.
             return continue_from(setting, index + 1, deadline_s);
         }
     }
@@ -147,12 +147,12 @@ fn cut_off_at(deadline_s: f64, setting: Setting, playing: Arc<Mutex<String>>) {
     thread::spawn(move || {
         thread::sleep(Duration::from_secs_f64((deadline_s - now_s()).max(0.0)));
         let name = playing.lock().map(|name| name.clone()).unwrap_or_default();
-        let cut = line(&name, Err("the time was over".into()), Duration::ZERO);
+        let cut = line(&name, Err("the time limit was reached".into()), Duration::ZERO);
         let written = append(&setting, &cut).and_then(|()| table::write(&setting.out));
         if let Err(error) = written {
             eprintln!("device_check: {error}");
         }
-        // Without destructors: the row is in the middle of its work.
+        // Without destructors, as the row is in the middle of its work.
         end_at_once(StopRequest::Terminate);
     });
 }
@@ -165,7 +165,7 @@ fn open_device(setting: &Setting) -> Played {
     load_cuda(index.as_slice(), false)?;
     let opened = began.elapsed().as_secs_f64();
     if !device_works(&setting.device) {
-        return Err("a sum of two ones does not come out as 2".into());
+        return Err("the sum of two ones isn't 2".into());
     }
     let mut figures = json!({"opened s": opened, "first sum s": began.elapsed().as_secs_f64()});
     let fields = "--query-gpu=name,driver_version,compute_cap,memory.total";

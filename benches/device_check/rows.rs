@@ -395,7 +395,7 @@ fn same(one: &[String], other: &[String]) -> Played {
     }
     let differs = one.iter().zip(other).position(|(one, other)| one != other);
     let (one, other) = (one.len(), other.len());
-    Err(format!("events {one} and {other}, the first that differs: {differs:?}").into())
+    Err(format!("{one} and {other} events; the first that differs: {differs:?}").into())
 }
 
 fn deterministic(setting: &Setting) -> Play {
@@ -470,11 +470,11 @@ fn continued(play: &Play, run: &std::path::Path) -> Result<Vec<String>, Box<dyn 
 fn out_of_memory(setting: &Setting) -> Played {
     let device = device_of(setting.device.parse()?);
     let Err(error) = Tensor::f_ones([1 << 44], (tch::Kind::Float, device)) else {
-        return Err("64 TiB were given".into());
+        return Err("64 TiB were allocated".into());
     };
     match TorchError::from(error) {
         TorchError::OutOfMemory(_) => last_round(&Play::on(&setting.device, GROWN).with("run.rounds", 1), setting),
-        other => Err(format!("taken for another error: {other}").into()),
+        other => Err(format!("reported as another error: {other}").into()),
     }
 }
 
@@ -490,9 +490,7 @@ fn memory_is_flat(setting: &Setting) -> Played {
         }
     }
     match (left.get(2), left.last()) {
-        (Some(third), Some(last)) if last + 64 < *third => {
-            Err(format!("memory that is left shrinks: {left:?} MiB").into())
-        }
+        (Some(third), Some(last)) if last + 64 < *third => Err(format!("free memory shrinks: {left:?} MiB").into()),
         _ => Ok(json!({"MiB left, by round": format!("{left:?}")})),
     }
 }

@@ -1,4 +1,4 @@
-"""ResNet-20's train samples a second: the engine beside the same network in eager PyTorch, in pairs.
+"""ResNet-20's train samples a second: the engine and the same network in eager PyTorch, in pairs.
 
     python3 benches/eager_pytorch/pairs.py --engine target/release/simic-engine --pairs 5
 
@@ -68,7 +68,7 @@ def main():
     for name, samples in reached.items():
         ratios = [mine / theirs for mine, theirs in zip(own, samples)]
         print(
-            f"{name}: {statistics.median(samples):.0f} samples/s; the engine's over it: median"
+            f"{name}: {statistics.median(samples):.0f} samples/s; ratio of the engine's to it: median"
             f" {statistics.median(ratios):.2f}, {min(ratios):.2f} ... {max(ratios):.2f} in {len(ratios)} pairs"
         )
 

@@ -2,7 +2,7 @@
 
     python3 resnet20.py --batch 128 --batches 32 --threads 2 --channels-last
 
-Prints the number of parameters and the samples a second, on a line each. What a batch does is what the engine's does:
+Prints the number of parameters and the samples a second, on a line each. A batch does what the engine's does:
 rows of a resident data set are gathered, normalised on arrival, cross entropy, backward, gradients clipped to norm 1,
 SGD with momentum.
 """
@@ -50,7 +50,7 @@ def resnet20(classes=10):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--batches", type=int, default=32, help="that are timed, after a quarter of them unwatched")
+    parser.add_argument("--batches", type=int, default=32, help="timed batches; a quarter as many run before")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--channels-last", action="store_true")
     options = parser.parse_args()

@@ -1,12 +1,12 @@
-"""Two builds of the engine side by side: what a step costs each of them, at workloads that both can read.
+"""Compares two builds of the engine: the cost of a step in each, for workloads that both can read.
 
     python3 benches/side_by_side/pairs.py --against OTHER/simic-engine
 
-Every play is a process, BINARY run SCENARIO, and its figures come from the events of its record, so builds of any age can be
-compared. With --against plays come in pairs, the order within a pair alternates, and the ratio of a pair is what is judged:
-other load on the machine affects both. README.md says more.
+Every play is a process, BINARY run SCENARIO, and its figures come from the events of its record, so you can compare builds of
+any age. With --against, plays come in pairs in alternating order, and the ratio of a pair is judged, because other load on the
+machine affects both. README.md says more.
 
-Seeds are held at full amplitude in every measured step: they train with their own optimizers, and the validation pass evaluates
+Seeds are held at full amplitude in every measured step. They train with their own optimizers, and the validation pass evaluates
 every coalition of them. A schedule germinates them in the first steps, which are not measured.
 """
 
@@ -40,10 +40,10 @@ CIFAR_SHAPED = (
 SLOTS = "r0c0", "r0c1", "r0c2"
 # Steps from the germination of a seed until it is held.
 STEPS_OF_A_SEED = 5
-# Steps from one germination to the next: a seed has to wait until the one before it is being blended in.
+# Steps from one germination to the next: a seed waits until the previous one is being blended in.
 STEPS_BETWEEN_SEEDS = 2
 
-# Small hosts that train on two batches a step, so that deciding and the policy's update weigh. Measured from the end of the first
+# Small hosts that train on two batches a step, so deciding and the policy's update matter. Measured from the end of the first
 # round to the end of the last.
 POLICY_BOUND = """(
     name: "P",
@@ -57,7 +57,7 @@ FEWEST_OF_A_POLICY = ["run.rounds=2", "run.max_steps=2", "run.n_envs=4"]
 
 
 def scheduled(name, what, task, n_envs, blueprint, seeds, steps):
-    """Live seeds of one blueprint, and `steps` steps with them: the steps behind `after` are measured."""
+    """Live seeds of one blueprint, and `steps` steps with them. The steps after step `after` are measured."""
     entries = "".join(
         f'(step: {1 + STEPS_BETWEEN_SEEDS * index}, command: germinate(slot: "{slot}", blueprint: "{blueprint}",'
         ' style: "sigmoid_add", tempo: "fast", target: "full")), '
@@ -107,7 +107,7 @@ WORKLOADS = [
 
 
 def run(program, fields, workload, folder, *arguments):
-    """Plays the workload's scenario; what the process has used."""
+    """Plays the workload's scenario. Returns the resources that the process used."""
     scenario = Path(folder) / f"{workload['name']}.ron"
     scenario.write_text(workload["scenario"])
     settings = [part for field in fields for part in ("--set", field)]
@@ -118,12 +118,12 @@ def run(program, fields, workload, folder, *arguments):
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             told.seek(0)
-            sys.exit(f"{program}: {process.returncode}\n{told.read().decode(errors='replace')}")
+            sys.exit(f"{program} ended with {process.returncode}:\n{told.read().decode(errors='replace')}")
     return usage
 
 
 def play(program, fields, workload, folder):
-    """The figures of one play, of its measured part; not a number where there is nothing of the kind."""
+    """The figures of the measured part of a play. A figure that it doesn't have is not a number."""
     with tempfile.TemporaryDirectory(dir=folder) as runs:
         usage = run(program, fields, workload, folder, "--progress", "none", "--out", runs)
         (record,) = [path for path in Path(runs).iterdir() if path.is_dir() and not path.is_symlink()]
@@ -154,7 +154,7 @@ def figures(workload, events, usage):
             at = datetime.fromisoformat(event["t"].replace("Z", "+00:00"))
             began, ended = (began, at) if is_inside else (at, ended)
     if began is None or ended is None:
-        sys.exit(f"{name}: the measured part is missing in the record")
+        sys.exit(f"{name}: the record has no measured part")
     if seeds and coalitions != env_steps << seeds:
         sys.exit(f"{name}: {coalitions} coalitions instead of {env_steps << seeds}: not all seeds are live")
     wall = (ended - began).total_seconds()
@@ -235,7 +235,7 @@ def main():
     only = options.only.split(",") if options.only else [workload["name"] for workload in WORKLOADS]
     workloads = [workload for workload in WORKLOADS if workload["name"] in only]
     if unknown := set(only) - {workload["name"] for workload in WORKLOADS}:
-        parser.error(f"no such workload: {', '.join(sorted(unknown))}; --list tells which there are")
+        parser.error(f"no such workload: {', '.join(sorted(unknown))}; --list lists them")
     if options.list:
         for workload in workloads:
             print(f"{workload['name']:<4} {workload['what']}")

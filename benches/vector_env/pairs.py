@@ -1,9 +1,9 @@
-"""CPU time of an env-step decided on from Python, over that of the engine's own run with the same decisions, in pairs.
+"""CPU time of an env-step with decisions from Python, relative to that of the engine's run with the same decisions, in pairs.
 
     PYTHONPATH=python python3 benches/vector_env/pairs.py --engine target/release/simic-engine --pairs 5
 
 Both play the built-in quickstart with 8 envs that always wait: the engine by its controller `wait`, Python by the action
-"wait" through `VectorEnv`. Start-up is left out: what counts is the difference between thirteen rounds and one. Python's own
+"wait" through `VectorEnv`. Start-up is left out, as the difference between thirteen rounds and one counts. Python's own
 time is part of its side. Every other pair is played in the opposite order. Needs what the package needs.
 """
 
@@ -23,7 +23,7 @@ SETTINGS = {"run.n_envs": ENVS, "run.max_steps": STEPS}
 
 
 def seconds():
-    """CPU time of this process and of all that it has waited for."""
+    """CPU time of this process and its finished children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 

@@ -227,7 +227,7 @@ fn an_interrupted_growth_continues_to_the_same_table() {
     let stopped = child.wait_with_output().expect("it ends");
     assert_has(
         &ends_with(130, &stopped),
-        &["1/", "repeat the command without --force"],
+        &["1/", "to continue, repeat the command without --force"],
     );
     let other = refused(&grow(place.path(), &given("--budget 4x")));
     assert_has(&other, &["--budget was 3 times", "now 4 times", "--force"]);

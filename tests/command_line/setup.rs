@@ -108,7 +108,7 @@ fn what_is_collected_for_a_machine_with_a_gpu_is_played_there_with_the_libraries
     succeeds(&collected(root.path(), CARGO, program));
 
     let again = refused(&collected(root.path(), CARGO, program));
-    assert_has(&again, &["carried is there already"]);
+    assert_has(&again, &["carried exists"]);
     let carried = root.path().join("carried/gpu-check.sh");
     let told = succeeds(&gpu_check(&carried, root.path(), "run --torch torch --limit-s 9"));
     assert!(told.starts_with("torch/lib"), "{told}");
