@@ -45,7 +45,7 @@ pub fn report(options: &ReportOptions, context: &Context) -> Result<Outcome, Rej
         follow(&mut source, &output, context)?;
     }
     if let Some(problem) = &source.problem {
-        let message = format_args!("{problem}; the report is of the events before");
+        let message = format_args!("{problem}; the report covers the events before it");
         context.printer.error(message);
     }
     Ok(written(&output, context))

@@ -15,7 +15,7 @@ use crate::serve::{Client, ServeError, serve};
 /// A scenario with problems; an engine that cannot be made; a program that does not speak the language.
 pub fn serve_envs(options: &ServeOptions, context: &Context) -> Result<Outcome, Rejection> {
     if options.scenario.as_deref() == Some(Path::new("-")) {
-        return Err("standard input is where requests come from; give the scenario as a file".into());
+        return Err("requests come from standard input; give the scenario as a file".into());
     }
     let mut sets = options.sets.clone();
     sets.push("policy.controller=external".into());

@@ -73,7 +73,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     };
     let mut feed = Feed::new(&place);
     if let Err(error) = feed.poll() {
-        let message = format_args!("{error}; what follows is from the events before");
+        let message = format_args!("{error}; the summary covers the events before it");
         context.printer.error(message);
     }
     let live = &feed.state.live;

@@ -88,7 +88,7 @@ fn a_record_that_cannot_be_read_to_its_end_is_told_and_shown_as_far_as_it_goes()
 
     write(&events, format!("{whole}{{\"seq\":99}}\n"));
     let (page, said) = report(folder.path());
-    assert_has(&said, &["events.jsonl:", "the report is of the events before\n"]);
+    assert_has(&said, &["events.jsonl:", "the report covers the events before it\n"]);
     assert!(page.contains("class=\"problem\"") && page.contains("3 of 3 rounds"));
 
     write(&events, whole.replacen("\"schema\":1", "\"schema\":9", 1));

@@ -374,7 +374,7 @@ fn a_scenario_that_cannot_be_served_is_refused_as_by_any_command() {
     let alone = format!("{alone} --out '{}'", folder.path().display());
 
     let cases: [(&str, &str); 3] = [
-        ("serve-envs -", "standard input is where requests come from"),
+        ("serve-envs -", "requests come from standard input"),
         ("serve-envs --set policy.controller=wait", "policy.controller"),
         (&alone, "serve-envs"),
     ];
