@@ -85,7 +85,9 @@ fn crate_name(path: &Path) -> Result<&str, String> {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let is_part = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
     if !name.starts_with(|first: char| first.is_ascii_alphabetic()) || !name.chars().all(is_part) || name.len() > 64 {
-        return Err("a crate can't have this name; valid: up to 64 letters, digits, `-` and `_`, first a letter".into());
+        return Err(
+            "a crate can't have this name; valid: up to 64 letters, digits, `-` and `_`, first a letter".into(),
+        );
     }
     if TAKEN.split_whitespace().any(|taken| taken == name) {
         return Err("the name has a meaning in Rust or cargo; choose another".into());

@@ -385,7 +385,10 @@ impl Watcher {
         let is_played = RunEntry::read(self.feed.folder()).state.is_played();
         let sent = is_played.then(|| send_command(self.feed.folder(), command));
         self.message = Some(match sent {
-            None => format!("no process plays this run, so it can't be asked for: {}", command.word()),
+            None => format!(
+                "no process plays this run, so it can't be asked for: {}",
+                command.word()
+            ),
             Some(Ok(())) => format!("asked the run for: {}", command.word()),
             Some(Err(error)) => error.to_string(),
         });

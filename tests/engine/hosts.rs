@@ -58,7 +58,11 @@ fn a_registered_host_is_listed_and_checked_by_its_name() {
     for (right, wrong, complaint) in [
         ("Forked", "Forket", "did you mean `forked`?"),
         ("r1c0\"]", "r2c0\"]", "no slot r2c0; valid: r0c0, r1c0"),
-        ("digits", "synth", "the host takes channels 1, but the data has channels 3"),
+        (
+            "digits",
+            "synth",
+            "the host takes channels 1, but the data has channels 3",
+        ),
     ] {
         let mistaken = load(&SCENARIO.replace(right, wrong));
         let report = mistaken.expect_err("a mistake").to_string();

@@ -158,7 +158,11 @@ fn frozen_layers_that_are_not_given_and_values_of_no_network_end_the_run_at_star
     part.parameters.remove("block1.conv.weight");
     refused(
         &part,
-        ["task.freeze: ", "nothing for block1.conv.weight, ", "keep its random weights"],
+        [
+            "task.freeze: ",
+            "nothing for block1.conv.weight, ",
+            "keep its random weights",
+        ],
     );
 
     let mut diverged = without_seed(&GIVEN.0);

@@ -215,8 +215,10 @@ pub(super) fn policy(state: &ViewState) -> Markup {
         .iter()
         .flat_map(|(_, update)| update.measured.head_entropy_avail.keys())
         .collect();
-    let mut entropy = chart("entropy", "entropy, 0 to 1")
-        .titled("Entropy by head.", "1: all options are equally likely; 0: one is certain.");
+    let mut entropy = chart("entropy", "entropy, 0 to 1").titled(
+        "Entropy by head.",
+        "1: all options are equally likely; 0: one is certain.",
+    );
     for head in heads {
         let of_head = series(&|update| update.measured.head_entropy_avail.get(head).copied());
         entropy = entropy.line(head, of_head);

@@ -214,7 +214,10 @@ fn kind_of(own: &str, shape: &[usize], graph: &Graph) -> Option<String> {
         (LayerGraph::Conv { inputs, .. }, &[_, reads, _, _])
             if *inputs == graph.channels && reads as i64 != graph.channels =>
         {
-            Some(format!("it reads {}, the host reads {inputs}", counted(reads, "channel")))
+            Some(format!(
+                "it reads {}, the host reads {inputs}",
+                counted(reads, "channel")
+            ))
         }
         _ => None,
     }

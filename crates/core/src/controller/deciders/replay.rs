@@ -39,9 +39,10 @@ impl ReplayController {
     /// slots and blueprints that this host doesn't have. All problems are reported at once.
     pub fn new(context: &BuildContext) -> Result<Self, PolicyError> {
         let config = &context.scenario.policy.replay;
-        let run = config.run.as_deref().ok_or_else(|| {
-            PolicyError::config(format!("{PATH}.run"), "is empty; give the folder of a recorded run")
-        })?;
+        let run = config
+            .run
+            .as_deref()
+            .ok_or_else(|| PolicyError::config(format!("{PATH}.run"), "is empty; give the folder of a recorded run"))?;
         let folder = context.path(run);
         let mut recorded = Recorded::default();
         let started = read_recording(&folder, |event| recorded.take(event, context))
@@ -201,7 +202,10 @@ fn command(decision: &telemetry::Decision, context: &BuildContext) -> Result<Lif
         let member = member.and_then(|member| u8::try_from(member).ok());
         indices[head as usize] = member.ok_or_else(|| {
             let what = head.name().replace('_', " ");
-            PolicyError::config(PATH, format!("a recorded {op} has a {what} that this version doesn't know"))
+            PolicyError::config(
+                PATH,
+                format!("a recorded {op} has a {what} that this version doesn't know"),
+            )
         })?;
     }
     command_of(&indices)

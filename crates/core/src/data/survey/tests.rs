@@ -153,10 +153,7 @@ fn what_is_given_without_use_is_refused() {
     let of_text = Known { vocab, ..default };
     let check = |labels: Option<&Path>, known| survey(&path, labels, known);
 
-    assert_refused(
-        check(None, of_images),
-        "a.txt: --scale doesn't apply to its format",
-    );
+    assert_refused(check(None, of_images), "a.txt: --scale doesn't apply to its format");
     assert_refused(check(None, of_arrays), "--layout says nothing");
     assert_refused(check(Some(&path), default), "a second file says nothing");
     assert!(check(None, of_text).is_ok());

@@ -10,7 +10,10 @@ fn a_vocabulary_that_the_task_does_not_have_is_refused() {
     let mut task = task("synth_tokens");
     task.classes = 65;
 
-    assert_refused(load_tokens(&task, None), "has 64 different tokens, but task.classes is 65");
+    assert_refused(
+        load_tokens(&task, None),
+        "has 64 different tokens, but task.classes is 65",
+    );
 }
 
 #[test]

@@ -174,7 +174,10 @@ fn what_wraps_a_network_puts_before_every_name_is_passed_over() {
     // A prefix before only some of them isn't one.
     let mixed = [("head.bias", bias), ("model.head.weight", weight)];
     let refused = said(read(&BTreeMap::from(mixed), &small()));
-    assert!(refused.contains("`model.head.weight` doesn't belong to any layer"), "{refused}");
+    assert!(
+        refused.contains("`model.head.weight` doesn't belong to any layer"),
+        "{refused}"
+    );
 }
 
 #[test]

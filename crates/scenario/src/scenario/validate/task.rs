@@ -132,12 +132,18 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
 fn check_reader(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     let Some(text) = task.data.text() else {
         if host.topology == Topology::Tokens {
-            findings.error(["task.host", "task.data"], "the host reads text, but the data are images");
+            findings.error(
+                ["task.host", "task.data"],
+                "the host reads text, but the data are images",
+            );
         }
         return;
     };
     if host.topology == Topology::Image {
-        findings.error(["task.host", "task.data"], "the host reads images, but the data are text");
+        findings.error(
+            ["task.host", "task.data"],
+            "the host reads images, but the data are text",
+        );
         findings.help("write a host for text: transformer((..))");
         return;
     }
@@ -149,7 +155,10 @@ fn check_reader(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
         findings.error(["task.classes", "task.data.vocab", "task.data"], message);
     }
     if (text.block as i128) > i128::from(host.side) {
-        let message = format!("windows of {} tokens, but the host reads at most {}", text.block, host.side);
+        let message = format!(
+            "windows of {} tokens, but the host reads at most {}",
+            text.block, host.side
+        );
         let paths = ["task.data.block", "task.host.block", "task.data", "task.host"];
         findings.error(paths, message);
     }

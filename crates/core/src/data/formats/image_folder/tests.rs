@@ -256,9 +256,7 @@ fn what_is_unusual_is_told() {
     let [names, depths, channels] = &notes[..] else {
         panic!("{notes:?}");
     };
-    assert!(
-        names.starts_with("image_folder: 1 entries were skipped, as they are not PNG, JPEG, WebP, BMP or GIF: ")
-    );
+    assert!(names.starts_with("image_folder: 1 entries were skipped, as they are not PNG, JPEG, WebP, BMP or GIF: "));
     assert!(names.ends_with("cat/README.txt"));
     assert!(depths.starts_with("image_folder: 1 images of more than 8 bits a channel"));
     let gray = "image_folder: 1 gray images among coloured ones have three equal channels";
