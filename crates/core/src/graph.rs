@@ -15,9 +15,9 @@ use crate::scenario::{HostNorm, Positions, Shortcut};
 pub struct Graph {
     /// Kind of its features.
     pub topology: Topology,
-    /// Channels of the images that it reads; of texts the tokens of the vocabulary.
+    /// Channels of the images that it reads, or tokens of the vocabulary for texts.
     pub channels: i64,
-    /// Height and width of the images that it reads; of texts the most tokens at a time.
+    /// Height and width of the images that it reads, or the largest number of tokens at a time for texts.
     pub side: i64,
     /// The layers in order; the last makes logits.
     pub layers: Vec<NamedLayer>,

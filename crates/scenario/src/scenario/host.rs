@@ -8,27 +8,27 @@ use crate::growth::{InjectionSpec, Topology};
 use crate::schema::{Described, Kind, Settings, choice, range, section};
 
 choice! {
-    /// The network that an env trains: a family with its shape, or a name.
+    /// Network that an env trains: a family with its shape, or a name.
     #[derive(Eq)]
     pub enum HostChoice {
         /// blocks of convolution, norm and ReLU, max pools, linear head
         Cnn(CnnSpec),
-        /// residual blocks of two 3x3 convolutions in stages
+        /// stages of residual blocks of two 3x3 convolutions
         Resnet(ResnetSpec),
-        /// 3x3 convolutions in stages, a max pool behind each
+        /// stages of 3x3 convolutions, a max pool after each
         Vgg(VggSpec),
         /// language model of attention blocks
         Transformer(TransformerSpec),
-        /// a host by its name, as `simic-engine list hosts` shows it
+        /// a host with a name, from `simic-engine list hosts`
         Named(HostName),
-        /// a host that a plugin has registered, with its settings
+        /// a host registered by a plugin, with its settings
         Custom {
             /// Name of the host.
             name: HostName;
-            /// Its settings, as it declares them.
+            /// Settings that the host declares.
             settings: Settings;
         },
-        /// a network that a run has kept, its seeds a part of it: the path of its file, or of the folder of an export
+        /// a network kept by a run, including its seeds: the path of its file, or of the folder of an export
         Grown(String),
     }
 }
@@ -73,17 +73,17 @@ section! {
     /// Shape of the convolutional host.
     #[derive(Eq)]
     pub struct CnnSpec {
-        /// Channels of the input; must agree with the data.
+        /// Channels of the input; must match the data.
         in_channels: i64 = 3, integer(1, 1024);
         /// Channels of the first block; each further block doubles them.
         base_channels: i64 = 32, integer(1, 4096);
         /// Blocks of convolution, norm and ReLU.
         n_blocks: usize = 3, integer(2, 12);
-        /// Kernel of every convolution; odd.
+        /// Kernel size of every convolution; must be odd.
         kernel_size: i64 = 3, integer(1, 31);
-        /// First blocks that a 2x2 max pool follows; at most n_blocks.
+        /// Number of blocks, from the first on, that a 2x2 max pool follows; at most n_blocks.
         pool_layers: usize = 3, integer(0, 12);
-        /// Height and width of the input; must agree with the data.
+        /// Height and width of the input; must match the data.
         input_hw: i64 = 32, integer(1, 4096);
         /// Normalisation after each convolution.
         norm: HostNorm = HostNorm::Batch;
@@ -94,7 +94,7 @@ section! {
     /// Shape of a residual host.
     #[derive(Eq)]
     pub struct ResnetSpec {
-        /// Channels of the input; must agree with the data.
+        /// Channels of the input; must match the data.
         in_channels: i64 = 3, integer(1, 1024);
         /// Channels of the first stage; each further stage doubles them.
         base_channels: i64 = 16, integer(1, 4096);
@@ -102,9 +102,9 @@ section! {
         blocks: Vec<usize> = vec![3, 3, 3], integer(1, 64);
         /// Shortcut around a block that changes the shape.
         shortcut: Shortcut = Shortcut::Pad;
-        /// Norm and ReLU are before the convolutions, not behind them.
+        /// Puts norm and ReLU before the convolutions, not after them.
         pre_activation: bool = false;
-        /// Height and width of the input; must agree with the data.
+        /// Height and width of the input; must match the data.
         input_hw: i64 = 32, integer(1, 4096);
         /// Normalisation.
         norm: HostNorm = HostNorm::Batch;
@@ -117,13 +117,13 @@ section! {
     /// Shape of a VGG host.
     #[derive(Eq)]
     pub struct VggSpec {
-        /// Channels of the input; must agree with the data.
+        /// Channels of the input; must match the data.
         in_channels: i64 = 3, integer(1, 1024);
-        /// Channels of the first stage; each further stage doubles them, up to eight times as many.
+        /// Channels of the first stage; each further stage doubles them, up to eight times the first.
         base_channels: i64 = 64, integer(1, 4096);
         /// Convolutions of each stage; a 2x2 max pool follows every stage.
         blocks: Vec<usize> = vec![1, 1, 2, 2, 2], integer(1, 64);
-        /// Height and width of the input; must agree with the data.
+        /// Height and width of the input; must match the data.
         input_hw: i64 = 32, integer(1, 4096);
         /// Normalisation after each convolution.
         norm: HostNorm = HostNorm::Batch;
@@ -136,24 +136,24 @@ section! {
     pub struct TransformerSpec {
         /// Channels of the features, a multiple of heads.
         width: i64 = 64, integer(1, 4096);
-        /// Heads of every attention.
+        /// Heads of each attention.
         heads: i64 = 4, integer(1, 256);
-        /// Blocks of attention and two linear maps, in three groups with a slot behind each.
+        /// Blocks of attention and two linear maps, in three groups with a slot after each.
         layers: usize = 3, integer(1, 64);
-        /// Most tokens at a time; at least the data's block.
+        /// Largest number of tokens at a time; at least the data's block.
         block: i64 = 64, integer(1, 65536);
-        /// How positions of tokens are encoded.
+        /// Encoding of the positions of tokens.
         positions: Positions = Positions::Learned;
     }
 }
 
 choice! {
-    /// How positions of tokens are encoded.
+    /// Encoding of the positions of tokens.
     #[derive(Copy, Eq)]
     pub enum Positions {
         /// a learned vector for each position is added to the embedding
         Learned,
-        /// queries and keys are turned by their position; no parameters
+        /// queries and keys are rotated by their position; no parameters
         Rotary,
     }
 }
@@ -186,7 +186,7 @@ choice! {
     pub enum Stem {
         /// a 3x3 convolution
         Small,
-        /// a 7x7 convolution and a 3x3 max pool, each with stride 2: networks for large images
+        /// a 7x7 convolution and a 3x3 max pool, each with stride 2, for large images
         Large,
     }
 }
@@ -196,19 +196,19 @@ choice! {
 pub struct HostOutline {
     /// Kind of its input.
     pub topology: Topology,
-    /// Channels of the images that it reads; of texts the tokens of the vocabulary.
+    /// Channels of the images that it reads, or tokens of the vocabulary for texts.
     pub channels: i64,
-    /// Height and width of the images that it reads; of texts the most tokens at a time.
+    /// Height and width of the images that it reads, or the largest number of tokens at a time for texts.
     pub side: i64,
     /// Trainable values.
     pub parameters: u64,
-    /// Ops of its line, the head among them.
+    /// Ops of its line, including the head.
     pub ops: usize,
     /// Names of the layers that have parameters.
     pub layers: Vec<String>,
-    /// Values that each op puts out, per sample.
+    /// Values that each op outputs, per sample.
     pub op_outputs: Vec<u64>,
-    /// Where it can grow, in the policy's order.
+    /// Places where it can grow, in the policy's order.
     pub injections: Vec<InjectionSpec>,
     /// Batch norms: the op, and height and width of the smallest features that it normalises.
     pub batch_norms: Vec<(String, i64)>,
@@ -223,7 +223,7 @@ impl HostOutline {
         name == STATISTICS || self.layers.iter().any(is_of)
     }
 
-    /// Where it can grow, in the order of execution.
+    /// Places where it can grow, in the order of execution.
     pub fn by_depth(&self) -> impl Iterator<Item = &InjectionSpec> {
         let mut places: Vec<&InjectionSpec> = self.injections.iter().collect();
         places.sort_unstable_by_key(|place| place.boundary);
@@ -242,7 +242,7 @@ impl HostOutline {
 /// Reason for which a host cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostProblem {
-    /// Fields of the host's shape that take part, the likeliest culprit first; none for a host without fields.
+    /// Fields of the host's shape that cause it, the likeliest one first; none for a host without fields.
     pub fields: Vec<&'static str>,
     /// The fault, and what is valid.
     pub message: String,

@@ -11,7 +11,7 @@ use crate::schema::{Content, Described, Field, Kind, Settings, Variant, choice, 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskChoice {
-    /// A known task by name, single fields changed.
+    /// The name of a known task, and changes to its fields.
     Preset(String, Box<TaskOverrides>),
     /// A task written out in full.
     Custom(Box<TaskSpec>),
@@ -23,12 +23,12 @@ impl Default for TaskChoice {
     }
 }
 
-/// By hand, since the name of the task is an item with a path of its own, `task.preset`.
+/// Written by hand because the name of the task is an item with its own path, `task.preset`.
 impl Described for TaskChoice {
     const KIND: Kind = Kind::Choice(&[
         Variant {
             name: "preset",
-            doc: "a known task, single fields changed",
+            doc: "a known task, with changes to its fields",
             content: Content::Items(&[
                 Field {
                     name: "preset",
@@ -64,7 +64,7 @@ overlay! {
         max_steps: u32;
         host_opt: OptimizerConfig;
         seed_opt: OptimizerConfig;
-        /// L2 norm to which host and each seed are clipped separately. None: the task's.
+        /// L2 norm to which the gradients of the host and each seed are clipped, separately. None: the task's.
         max_grad_norm: f64;
         label_smoothing: f64;
         /// Random crop, flip and cutout of training samples. None: the task's.
@@ -82,33 +82,34 @@ record! {
     pub struct TaskSpec {
         /// Name of the task in reports.
         name: String, RUN_NAME;
-        /// Classes, or tokens of the vocabulary; must agree with the data.
+        /// Number of classes, or of tokens in the vocabulary. It must match the data.
         classes: i64, integer(2, 65536);
-        /// Where samples come from.
+        /// Source of the samples.
         data: DataSource;
-        /// Stratified split into training, validation and test parts, of a text its last windows; procedural data brings its own.
+        /// Stratified split into training, validation and test parts. From a text, the last windows are split off. Procedural
+        /// data has its own split.
         split: SplitSpec;
-        /// Normalisation (pixel/scale - mean)/std per channel.
+        /// Normalisation of each channel: (pixel/scale - mean)/std.
         normalise: Normalise;
         /// Random crop, flip and cutout of training samples.
         augment: Option<AugmentSpec>;
         /// The host network.
         host: HostChoice;
-        /// Weights that episodes start from. None: those of the host, which are drawn unless it is grown.
+        /// Weights that episodes start from. None: the host's, which are drawn at random unless it is a grown network.
         weights: Option<HostWeights>;
-        /// Layers of the host that are not trained, by name: `stage1` stands for all layers whose names begin with `stage1.`,
-        /// `all` for every layer. Their running statistics stay as well; `stem.conv` freezes tensors of a layer alone, and
-        /// `statistics` the statistics of all. None: all are trained.
+        /// Names of layers of the host that aren't trained. `stage1` stands for all layers whose names begin with `stage1.`,
+        /// `all` for every layer. Their running statistics stay fixed too. `stem.conv` freezes only tensors of a layer,
+        /// `statistics` only the statistics of all layers. None: all layers are trained.
         freeze: Option<Vec<String>>;
         /// Slots that may grow, unless lifecycle.slots says otherwise.
         slots: Vec<SlotId>;
-        /// Most seeds at a time, unless lifecycle.max_seeds says otherwise; 0: no limit.
+        /// Largest number of seeds at a time, unless lifecycle.max_seeds says otherwise; 0: no limit.
         max_seeds: u32;
-        /// Samples (images, or texts of one block) per training batch, at most the training part.
+        /// Samples (images, or texts of one block) per training batch; at most the size of the training part.
         batch_size: usize, at_least(1);
         /// Training batches per env and step.
         batches_per_step: BatchesPerStep;
-        /// Samples per validation batch. None: four training batches.
+        /// Samples per validation batch. None: four times batch_size.
         val_batch_size: Option<usize>, at_least(1);
         /// Validation batches per step.
         val_batches_per_step: ValBatches;
@@ -118,11 +119,11 @@ record! {
         host_opt: OptimizerConfig;
         /// Optimizer of each seed.
         seed_opt: OptimizerConfig;
-        /// L2 norm to which host and each seed are clipped separately. None: no clipping.
+        /// L2 norm to which the gradients of the host and each seed are clipped, separately. None: no clipping.
         max_grad_norm: Option<f64>, POSITIVE;
         /// Label smoothing of the training loss.
         label_smoothing: f64, BELOW_ONE;
-        /// Accuracy from which an episode counts as a success.
+        /// Smallest final accuracy of a successful episode.
         #[unit = "percent"]
         success_accuracy: f64, PERCENT;
     }
@@ -132,94 +133,95 @@ record! {
     /// Given weights of a host.
     #[derive(Eq)]
     pub struct HostWeights {
-        /// Path of the safetensors file, looked up as data are.
+        /// Path of the safetensors file, looked up like data.
         path: String;
-        /// First envs that start from them. None: all.
+        /// Number of envs, from the first on, that start from these weights. None: all.
         envs: Option<usize>, at_least(1);
     }
 }
 
 choice! {
-    /// Where samples come from.
+    /// Source of the samples.
     pub enum DataSource {
         /// 1797 handwritten digits, 8x8, embedded in the program
         Digits,
         /// procedural gratings among distractors
         SynthImages(SynthImages),
-        /// CIFAR-10, binary version: the published archive, packed or not, or its folder
+        /// CIFAR-10 in its binary version: the published archive, compressed or not, or its folder
         Cifar10 {
             /// Path of the archive or folder.
             path: String;
         },
-        /// CIFAR-100 with its fine labels, binary version: the published archive, packed or not, or its folder
+        /// CIFAR-100 with its fine labels, in its binary version: the published archive, compressed or not, or its folder
         Cifar100 {
             /// Path of the archive or folder.
             path: String;
         },
-        /// a pair of IDX files, packed or not
+        /// a pair of IDX files, compressed or not
         Idx {
             /// Path of the IDX image file.
             images: String;
             /// Path of the IDX label file.
             labels: String;
-            /// Pixel value that means 1.0.
+            /// Pixel value that stands for 1.0.
             scale: f64, POSITIVE;
         },
-        /// the four IDX files that MNIST and Fashion-MNIST are published as, packed or not
+        /// the four published IDX files of MNIST or Fashion-MNIST, compressed or not
         IdxFolder {
             /// Path of the folder.
             path: String;
-            /// Pixel value that means 1.0.
+            /// Pixel value that stands for 1.0.
             scale: f64, POSITIVE;
         },
-        /// PNG, JPEG, WebP, BMP and GIF files in a folder a class; train, val and test folders are optional
+        /// PNG, JPEG, WebP, BMP and GIF files, one folder per class; train, val and test folders are optional
         ImageFolder {
             /// Path of the folder.
             path: String;
-            /// Side to which the central square of an image is scaled. None: their own size, where all have one, else 32.
+            /// Side to which the central square of each image is scaled. None: the images keep their size if all have the same,
+            /// else 32.
             #[unit = "pixels"]
             size: Option<usize>, integer(1, 4096);
         },
         /// a pair of NPY arrays, images and labels
         Npy {
-            /// Path of the images: bytes or 32-bit floats.
+            /// Path of the images, an array of bytes or 32-bit floats.
             images: String;
-            /// Path of the labels: integers.
+            /// Path of the labels, an array of integers.
             labels: String;
-            /// Order of the sizes of the images.
+            /// Order of the dimensions of the images.
             layout: ArrayLayout;
-            /// Value that means 1.0.
+            /// Value that stands for 1.0.
             scale: f64, POSITIVE;
         },
         /// arrays in an NPZ archive: x_train, y_train and the like
         Npz {
             /// Path of the archive.
             path: String;
-            /// Order of the sizes of the images.
+            /// Order of the dimensions of the images.
             layout: ArrayLayout;
-            /// Value that means 1.0.
+            /// Value that stands for 1.0.
             scale: f64, POSITIVE;
         },
         /// a table of images in a Parquet file
         Parquet(ParquetTable),
-        /// images of an application's, by the name that they are registered under
+        /// images that an application has registered under a name
         Custom {
             /// Name of the data set; `simic-engine list data` shows all.
             name: String, DATA;
-            /// Its settings, as it declares them.
+            /// Settings that the data set declares.
             settings: Settings;
         },
         /// procedural text: hidden topics, sparse bigrams, copied spans
         SynthTokens(SynthTokens),
-        /// a text file, one token a byte
+        /// a text file, one token per byte
         Text(TextFile),
-        /// files of tokens that another program has made of texts
+        /// files of tokens that another program has made from texts
         TokenFiles(TokenFiles),
     }
 }
 
 choice! {
-    /// Order of the sizes of arrays of images.
+    /// Order of the dimensions of arrays of images.
     #[derive(Copy, Eq)]
     pub enum ArrayLayout {
         /// images, rows, columns, channels
@@ -229,9 +231,9 @@ choice! {
     }
 }
 
-/// Tokens of a text file: the bytes, and the one that ends the file.
+/// Number of tokens of a text file: the bytes, and the one that ends the file.
 pub const BYTE_VOCABULARY: i64 = 257;
-/// Tokens of a procedural text: few enough for a small host to learn what follows each of them.
+/// Number of tokens of a procedural text: few enough for a small host to learn what follows each of them.
 pub const SYNTH_VOCABULARY: i64 = 64;
 
 section! {
@@ -279,7 +281,7 @@ section! {
     /// A text file. Its vocabulary has 257 tokens: the bytes, and 256, which ends the file.
     #[derive(Eq)]
     pub struct TextFile {
-        /// Path of the file; in the folder of the scenario, in the one that SIMIC_ENGINE_DATA names, or in data/.
+        /// Path of the file, relative to the scenario's folder, the folder in SIMIC_ENGINE_DATA, or data/.
         path: String;
         /// Tokens that the host reads at a time; the file is cut into windows of this length.
         block: usize = 128, integer(1, 65536);
@@ -292,11 +294,12 @@ section! {
     pub struct ParquetTable {
         /// Path of the file.
         path: String;
-        /// Column of the images: files, as in a folder, or lists of bytes. A column in a group is named with it, as image.bytes.
+        /// Column of the images: files, as in a folder, or lists of bytes. The name of a column in a group begins with the
+        /// group's, e.g. image.bytes.
         image: String = "image".into();
-        /// Column of the labels: integers.
+        /// Column of the labels, integers.
         label: String = "label".into();
-        /// Sizes of images that are lists of bytes. None: the column holds files.
+        /// Dimensions of images that are lists of bytes. None: the column holds files.
         shape: Option<ListedShape>;
         /// Path of the test part. None: drawn from the table, as task.split says.
         test_path: Option<String>;
@@ -304,31 +307,31 @@ section! {
 }
 
 record! {
-    /// Sizes of images in lists: rows of pixels, the channels of a pixel side by side.
+    /// Dimensions of images in lists: rows of pixels, with the channels of a pixel next to each other.
     #[derive(Copy, Eq)]
     pub struct ListedShape {
         /// Pixels.
         height: usize, integer(1, 65536);
         /// Pixels.
         width: usize, integer(1, 65536);
-        /// Values of a pixel.
+        /// Values per pixel.
         channels: usize, integer(1, 1024);
     }
 }
 
 section! {
-    /// Files of tokens, paths as in [`TextFile`]. Parts that no file brings are taken from the end of the training file.
+    /// Files of tokens, with paths as in [`TextFile`]. Parts without a file are taken from the end of the training file.
     #[derive(Eq)]
     pub struct TokenFiles {
         /// Path of the training part.
         train: String;
-        /// Path of the validation part. None: drawn from the training file, as task.split says.
+        /// Path of the validation part. None: split off the training file, as task.split says.
         val: Option<String>;
-        /// Path of the test part. None: drawn from the training file, as task.split says.
+        /// Path of the test part. None: split off the training file, as task.split says.
         test: Option<String>;
-        /// How the files are written.
+        /// Format of the files.
         format: TokenFormat = TokenFormat::Auto;
-        /// Different tokens; each is below it.
+        /// Number of different tokens; each token is less than this.
         vocab: i64 = 50257, integer(2, 65536);
         /// Tokens that the host reads at a time; files are cut into windows of this length.
         block: usize = 256, integer(1, 65536);
@@ -336,22 +339,22 @@ section! {
 }
 
 choice! {
-    /// How tokens are written, little-endian.
+    /// Format of tokens, little-endian.
     #[derive(Copy, Eq)]
     pub enum TokenFormat {
-        /// as llm.c's header says, and without one 16 bits each
+        /// as the header of llm.c says, or 16 bits per token if there isn't one
         Auto,
-        /// 16 bits each, from the first byte on
+        /// 16 bits per token, from the first byte on
         U16,
-        /// 32 bits each, from the first byte on
+        /// 32 bits per token, from the first byte on
         U32,
-        /// 16 or 32 bits each, behind the header of llm.c
+        /// 16 or 32 bits per token, after the header of llm.c
         LlmC,
     }
 }
 
 record! {
-    /// Stratified split into training, validation and test parts; procedural data brings its own.
+    /// Stratified split into training, validation and test parts. Procedural data has its own split.
     #[derive(Copy, Eq)]
     pub struct SplitSpec {
         /// Seed of the split.
@@ -364,18 +367,18 @@ record! {
 }
 
 choice! {
-    /// Normalisation (pixel/scale - mean)/std per channel.
+    /// Normalisation of each channel: (pixel/scale - mean)/std.
     pub enum Normalise {
         /// given constants
         Constants {
-            /// Mean per channel, of pixels scaled to 0..1.
+            /// Mean per channel of pixels scaled to 0..1.
             mean: Vec<f64>, MEAN;
             /// Standard deviation per channel.
             std: Vec<f64>, POSITIVE;
         },
         /// measured on the training part
         Auto,
-        /// none
+        /// no normalisation
         None,
     }
 }
@@ -388,7 +391,7 @@ record! {
         pad: u32, integer(0, 64);
         /// Probability of a horizontal flip.
         flip_p: f64, FRACTION;
-        /// Side of a square, centred at random, that is blanked to the mean: zeros after normalisation. None: no square.
+        /// Side of a square, centred at random, that is set to the mean (zero after normalisation). None: no square.
         #[unit = "pixels"]
         cutout: Option<u32>, integer(1, 1024);
     }
@@ -413,7 +416,7 @@ choice! {
     pub enum ValBatches {
         /// the whole validation part
         Full,
-        /// its first batches, this many
+        /// this many batches, from its beginning
         Count(usize, at_least(1)),
     }
 }
