@@ -23,7 +23,7 @@ choice! {
             beta1: f64, BELOW_ONE;
             /// Decay of the second moment.
             beta2: f64, BELOW_ONE;
-            /// Added to the denominator.
+            /// Constant that is added to the denominator.
             eps: f64, POSITIVE;
             /// Decoupled weight decay.
             weight_decay: f64, NOT_NEGATIVE;
@@ -54,12 +54,12 @@ choice! {
 }
 
 choice! {
-    /// Which kernels compute where the engine has its own.
+    /// Kernels that compute where the engine has its own.
     #[derive(Copy, Eq)]
     pub enum Kernels {
-        /// the engine's own where there are any (CPU, float32), else libtorch's operators
+        /// the engine's own kernels where there are any (CPU, float32), otherwise libtorch's operators
         Own,
-        /// libtorch's operators alone: the reference that the engine's own are tested against
+        /// only libtorch's operators, the reference that the engine's own kernels are tested against
         Libtorch,
     }
 }
@@ -70,11 +70,11 @@ choice! {
     pub enum AmpMode {
         /// float32
         Off,
-        /// bfloat16 on CUDA devices that compute it, float16 on others; float32 on a CPU
+        /// bfloat16 on CUDA devices that support it, float16 on other CUDA devices, float32 on a CPU
         Auto,
         /// bfloat16
         Bf16,
-        /// float16, with a scale on the loss that keeps small gradients
+        /// float16, with a scaled loss that preserves small gradients
         Fp16,
     }
 }

@@ -1,46 +1,46 @@
-//! Section `attribution`: how each seed's contribution is measured.
+//! Section `attribution`: the measurement of each seed's contribution.
 
 use crate::schema::{choice, section};
 
 choice! {
-    /// Which on/off configurations of the live seeds are evaluated.
+    /// On/off configurations of the live seeds that are evaluated.
     #[derive(Copy, Eq)]
     pub enum AttributionStrategy {
-        /// all configurations for few seeds, selected ones for many
+        /// all configurations of few seeds, selected ones of many
         Auto,
-        /// each seed off once
+        /// the configurations with one seed switched off
         AblationOnly,
-        /// all configurations for few seeds, those of sampled orders of joining for many: Shapley values every time
+        /// all configurations of few seeds, those of sampled orders of joining of many, for Shapley values at every measurement
         Permutations,
-        /// none: contributions stay unknown
+        /// no configurations; contributions stay unknown
         Off,
     }
 }
 
 choice! {
-    /// When contributions are measured.
+    /// Steps at which contributions are measured.
     #[derive(Copy, Eq)]
     pub enum Cadence {
-        /// at every step
+        /// every step
         EveryStep,
-        /// at every k-th step
+        /// every k-th step, and the last one
         EveryK(u32, at_least(1)),
-        /// where the stage or the amplitude of a seed has changed, at every step with a held seed, and at the last one
+        /// steps in which the stage or the amplitude of a seed has changed, steps with a held seed, and the last one
         OnChange,
-        /// at the last step of an episode
+        /// the last step of an episode
         Terminal,
     }
 }
 
 section! {
-    /// Section `attribution`: how each seed's contribution is measured.
+    /// Section `attribution`: the measurement of each seed's contribution.
     #[derive(Copy)]
     pub struct AttributionConfig {
-        /// Which on/off configurations of the live seeds are evaluated.
+        /// On/off configurations of the live seeds that are evaluated.
         strategy: AttributionStrategy = AttributionStrategy::Auto;
-        /// When contributions are measured.
+        /// Steps at which contributions are measured.
         cadence: Cadence = Cadence::EveryStep;
-        /// Measure committed seeds as well.
+        /// Measures committed seeds too.
         include_committed: bool;
     }
 }

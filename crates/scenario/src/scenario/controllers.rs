@@ -10,26 +10,26 @@ section! {
         plateau_steps_to_germinate: u32 = 3;
         /// First step at which a seed may be germinated.
         min_steps_before_germinate: u32 = 5;
-        /// Accuracy loss in a stage that counts as failing.
+        /// Loss of accuracy within a stage that counts as failing.
         #[unit = "percentage points"]
         prune_if_accuracy_drops_by: f64 = 2.0, NOT_NEGATIVE;
         /// Contribution above which a held seed is committed.
         #[unit = "percentage points"]
         min_improvement_to_commit: f64 = 0.5;
-        /// Blueprints in the order in which they are tried. Of the default list those that grow in the host.
+        /// Blueprints in the order in which they are tried. The default list is limited to those that grow in the host.
         rotation: Vec<String> = ["conv_light", "conv_heavy", "attention", "norm", "depthwise"].map(String::from).to_vec(), BLUEPRINT;
     }
 }
 
 section! {
-    /// A seed every N steps: the schedule that papers on growing networks compare with. `fragrow` grows the same after an interval
-    /// that follows the risk of overfitting (Wu et al. 2024).
+    /// A seed every N steps, the schedule that papers on growing networks compare with. `fragrow` grows the same seeds at
+    /// intervals that follow the risk of overfitting (Wu et al. 2024).
     pub struct PeriodicConfig {
-        /// Steps from one germination to the next, and before the first; not of `fragrow`.
+        /// Steps before the first germination and between two of them. `fragrow` ignores it.
         period: u32 = 10, at_least(1);
-        /// Blueprints in the order in which they germinate; after the last comes the first again.
+        /// Blueprints in the order in which they germinate. The list starts again after the last.
         blueprints: Vec<String> = vec!["conv_light".into()], BLUEPRINT;
-        /// Most germinations of an episode. None: as long as there are empty slots.
+        /// Largest number of germinations in an episode. None: no limit while there are empty slots.
         max_growths: Option<u32>, at_least(1);
         /// Curve and operator of the blend.
         style: GerminationStyle = GerminationStyle::SigmoidAdd;
@@ -43,13 +43,13 @@ section! {
     pub struct ScheduleConfig {
         /// Commands at given steps, in the order of their steps.
         entries: Vec<ScheduleEntry>;
-        /// Wait instead of failing when an entry is illegal at its step.
+        /// Waits, instead of failing, if an entry is illegal at its step.
         wait_on_illegal: bool;
     }
 }
 
 record! {
-    /// A command and the step at which it is given.
+    /// A command and its step.
     pub struct ScheduleEntry {
         /// Step at which the command is given, from 1.
         step: u32, at_least(1);
@@ -61,7 +61,7 @@ record! {
 choice! {
     /// A command as written in a scenario: slots and blueprints by name.
     pub enum ScheduledCommand {
-        /// plant a seed
+        /// plants a seed
         Germinate {
             /// Slot to grow in.
             slot: SlotId;
@@ -74,11 +74,11 @@ choice! {
             /// Amplitude to blend to.
             target: AlphaTarget;
         },
-        /// ramp a seed's amplitude
+        /// ramps a seed's amplitude
         SetAlphaTarget {
             /// Slot of the seed.
             slot: SlotId;
-            /// Blend operator from now on.
+            /// Blend operator from this step on.
             style: GerminationStyle;
             /// New amplitude.
             target: AlphaTarget;
@@ -87,7 +87,7 @@ choice! {
             /// Curve of the ramp.
             curve: AlphaCurveAction;
         },
-        /// remove a seed
+        /// removes a seed
         Prune {
             /// Slot of the seed.
             slot: SlotId;
@@ -96,12 +96,12 @@ choice! {
             /// Curve of the ramp down.
             curve: AlphaCurveAction;
         },
-        /// commit a seed
+        /// commits a seed
         Commit {
             /// Slot of the seed.
             slot: SlotId;
         },
-        /// try the seed's next gate
+        /// tries the seed's next gate
         Advance {
             /// Slot of the seed.
             slot: SlotId;
@@ -123,12 +123,12 @@ impl ScheduledCommand {
 }
 
 section! {
-    /// The decisions that the `replay` controller repeats.
+    /// Decisions that the `replay` controller repeats.
     #[derive(Eq)]
     pub struct ReplayConfig {
         /// Folder of the recorded run, relative to this file.
         run: Option<String>;
-        /// Wait instead of failing when a recorded command is illegal now.
+        /// Waits, instead of failing, if a recorded command is illegal now.
         wait_on_illegal: bool;
     }
 }

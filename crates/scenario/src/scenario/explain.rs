@@ -101,7 +101,7 @@ where
             ..unknown
         })?;
         if below.is_empty() {
-            found.doc = "Its settings.";
+            found.doc = "Settings of the part.";
         }
         return Ok(of_field(whole(path), below, found, catalog, &default_of));
     }

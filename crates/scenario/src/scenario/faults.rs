@@ -1,4 +1,4 @@
-//! Section `faults`: damage done on purpose, for tests and to see the governor work.
+//! Section `faults`: deliberate damage, for tests and to see the governor work.
 
 use crate::growth::SlotId;
 use crate::schema::{choice, record};
@@ -12,7 +12,7 @@ record! {
         round: u32;
         /// Step, from 1.
         step: u32, at_least(1);
-        /// Training batch of the step, from 0. None: its first.
+        /// Training batch of the step, from 0. None: the first.
         batch: Option<usize>;
         /// Kind of fault.
         fault: Fault;
@@ -22,28 +22,28 @@ record! {
 choice! {
     /// Kind of fault.
     pub enum Fault {
-        /// host weights become NaN
+        /// the host's weights become NaN
         NanWeight,
         /// the host's gradient becomes NaN for one batch
         NanGrad,
-        /// multiply all weights of the host
+        /// the host's weights are multiplied by this factor
         ScaleWeights(f64, POSITIVE),
-        /// multiply all weights of a seed
+        /// a seed's weights are multiplied by a factor
         ScaleSeed {
-            /// Slot of the seed; nothing happens while it is empty.
+            /// Slot of the seed. If it is empty, nothing happens.
             slot: SlotId;
-            /// Factor on all of its weights.
+            /// Factor that the seed's weights are multiplied by.
             factor: f64, POSITIVE;
         },
         /// the env's training fails
         EnvError,
-        /// the env's device has no memory left for training on a batch as a whole
+        /// the env's device runs out of memory on a whole batch, but not on parts of it
         OutOfMemory,
-        /// one use of the engine's own kernels in the batch fails: that one, from 1
+        /// one use of the engine's own kernels in the batch fails: the one with this number, from 1
         KernelError(u32, at_least(1)),
-        /// the batch's loss is not a number when it is computed first
+        /// the batch's loss is NaN the first time it is computed
         NanLoss,
-        /// the governor sees this validation loss instead
+        /// the governor sees this validation loss instead of the real one
         LossSpike(f64, POSITIVE),
     }
 }

@@ -1,14 +1,14 @@
-//! Section `governor`: whether wrecked envs are restored, and how often.
+//! Section `governor`: the watchdog that restores envs whose training has gone wrong.
 
 use crate::schema::section;
 
 section! {
-    /// Section `governor`: whether wrecked envs are restored, and how often.
+    /// Section `governor`: the watchdog that restores envs whose training has gone wrong.
     #[derive(Copy)]
     pub struct GovernorConfig {
-        /// Capture, veto and roll back; if not, alarms are reported and nothing else.
+        /// Captures states, vetoes operations and rolls envs back. If false, the governor only reports alarms.
         enabled: bool = true;
-        /// The rollback that ends an env's episode; 0 and 1: the first.
+        /// Number of rollbacks after which an env's episode ends. 0 has the same effect as 1.
         max_rollbacks_per_episode: u32 = 3;
     }
 }

@@ -1,4 +1,4 @@
-//! Section `learner`: how a policy is trained.
+//! Section `learner`: the training of a policy.
 
 use crate::scenario::AmpMode;
 use crate::schema::{choice, section};
@@ -7,7 +7,7 @@ choice! {
     /// Meaning of the end of a full-length episode.
     #[derive(Copy, Eq)]
     pub enum EpisodeEnd {
-        /// the episode was cut off: what would follow counts, by the critic's estimate
+        /// the episode was cut off, so the critic's estimate of what would follow counts
         Truncated,
         /// nothing follows
         Terminal,
@@ -15,10 +15,10 @@ choice! {
 }
 
 choice! {
-    /// Baseline that is subtracted from advantages besides the critic's estimate.
+    /// Baseline that is subtracted from advantages, in addition to the critic's estimate.
     #[derive(Copy, Eq)]
     pub enum AdvantageBaseline {
-        /// nothing
+        /// no baseline
         None,
         /// the mean advantage of the other envs in the same step
         LeaveOneOut,
@@ -29,95 +29,96 @@ choice! {
 pub const LEAST_ENTROPY_COEF: f64 = 0.01;
 
 section! {
-    /// Recorded trajectories that are learnt from without an env.
+    /// Recorded trajectories to learn from, without an env.
     pub struct RecordingsConfig {
-        /// Sets of trajectories, or folders of runs that recorded theirs. None: envs are played.
+        /// Sets of trajectories, or folders of runs that recorded some. Empty: envs are played.
         sets: Vec<String>;
-        /// Share of the segments that are learnt from: those with the largest return under the scenario's reward.
+        /// Share of the segments to learn from, those with the largest return under the scenario's reward.
         best: f64 = 1.0, SHARE;
     }
 }
 
 section! {
-    /// How what was recorded is imitated.
+    /// Imitation of recordings.
     #[derive(Copy)]
     pub struct CloneConfig {
-        /// A step weighs e^(A/beta), at most 20, A its standardised advantage: advantage-weighted regression. None: all weigh alike.
+        /// Temperature of advantage-weighted regression: the weight of a step with the standardised advantage A is e^(A/beta), at
+        /// most 20. None: equal weights.
         beta: Option<f64>, POSITIVE;
     }
 }
 
 section! {
-    /// Rollouts that are learnt from besides the newest.
+    /// Learning from earlier rollouts as well as the newest.
     #[derive(Copy)]
     pub struct ImpalaConfig {
-        /// Rollouts that an update learns from, the newest included; recordings are learnt from as they are.
+        /// Rollouts that an update learns from, including the newest. It has no effect on recordings.
         rollouts: u32 = 4, integer(1, 64);
     }
 }
 
 choice! {
-    /// How the policy is improved.
+    /// Learning algorithm of the policy.
     #[derive(Copy)]
     pub enum Algorithm {
-        /// proximal policy optimization, on rollouts or on recordings of policies near by
+        /// proximal policy optimization, on rollouts or on recordings of similar policies
         Ppo,
-        /// imitation of recordings: what they chose becomes likelier
+        /// imitation of recordings, which makes their choices likelier
         Clone(CloneConfig),
-        /// the same as ppo on what earlier policies did as well, corrected by V-trace
+        /// ppo that also learns from rollouts of earlier policies, corrected by V-trace
         Impala(ImpalaConfig),
     }
 }
 
 impl Algorithm {
-    /// Learns from how much likelier than the policy that acted the present one is to choose so.
+    /// Whether it compares the probabilities of choices with those of the policy that acted.
     pub const fn needs_behaviour(&self) -> bool {
         !matches!(self, Self::Clone(_))
     }
 }
 
 section! {
-    /// Section `learner`: how the policy is trained.
+    /// Section `learner`: the training of the policy.
     pub struct LearnerConfig {
-        /// How the policy is improved.
+        /// Learning algorithm of the policy.
         algorithm: Algorithm = Algorithm::Ppo;
-        /// Recorded trajectories that are learnt from without an env.
+        /// Recorded trajectories to learn from, without an env.
         recordings: RecordingsConfig;
         /// Episodes of each env between two updates.
         episodes_per_update: u32 = 1, integer(1, 64);
         /// Meaning of the end of a full-length episode.
         episode_end: EpisodeEnd = EpisodeEnd::Terminal;
-        /// Discount of future rewards per step.
+        /// Discount factor of future rewards, per step.
         gamma: f64 = 0.995, SHARE;
-        /// Weight of long returns against the critic's estimates in advantages.
+        /// Weight of long returns, relative to the critic's estimates, in advantages.
         gae_lambda: f64 = 0.98, FRACTION;
         /// Passes over a rollout.
         epochs: u32 = 12, integer(1, 64);
-        /// Minibatches per pass, of whole sequences; at most the sequences there are.
+        /// Minibatches of whole sequences per pass; at most the number of sequences.
         num_minibatches: u32 = 1, at_least(1);
-        /// How far a probability ratio may leave 1 before it stops paying.
+        /// Difference of a probability ratio from 1 beyond which the ratio is clipped.
         clip_ratio: f64 = 0.2, OPEN_FRACTION;
-        /// Least share of the steps by which a rare head's loss is divided.
+        /// Smallest share of the steps that a rare head's loss is divided by.
         head_min_fraction: f64 = 0.05, FRACTION;
-        /// An update stops at 1.5 times this divergence from the old policy. None: never.
+        /// Divergence from the old policy. An update stops at 1.5 times this value. None: never.
         target_kl: Option<f64> = Some(0.03), POSITIVE;
-        /// Baseline that is subtracted from advantages besides the critic's estimate, before they are standardised.
+        /// Baseline that is subtracted from advantages before they are standardised, in addition to the critic's estimate.
         advantage_baseline: AdvantageBaseline = AdvantageBaseline::None;
         /// Weight of the value loss.
         value_coef: f64 = 1.0, NOT_NEGATIVE;
-        /// Weight in the value loss of steps without a choice.
+        /// Weight of steps without a choice in the value loss.
         forced_value_weight: f64 = 0.2, FRACTION;
-        /// Weight of the entropy bonus; at the first update, where it is annealed.
+        /// Weight of the entropy bonus; if it is annealed, the weight at the first update.
         entropy_coef: f64 = 0.02, NOT_NEGATIVE;
-        /// Its weight after annealing. None: entropy_coef.
+        /// Weight of the entropy bonus after annealing. None: entropy_coef.
         entropy_coef_end: Option<f64>, NOT_NEGATIVE;
-        /// Episodes of all envs together over which the weight moves; 0: it is constant.
+        /// Episodes, counted over all envs, in which the weight is annealed; 0: it is constant.
         entropy_anneal_episodes: u32;
-        /// Updates over which schedules run. None: the rollouts of the run.
+        /// Number of updates that schedules span. None: the number of rollouts in the run.
         total_updates: Option<u64>, at_least(1);
         /// Learning rate of AdamW.
         lr: f64 = 5e-4, OPEN_FRACTION;
-        /// Share of the learning rate that is left after total_updates, to which it falls in a line.
+        /// Share of the learning rate that is left after total_updates. The rate falls linearly.
         lr_end_factor: f64 = 1.0, FRACTION;
         /// L2 norm to which the policy's gradient is clipped. None: no clipping.
         max_grad_norm: Option<f64> = Some(5.0), POSITIVE;
@@ -127,7 +128,7 @@ section! {
 }
 
 impl LearnerConfig {
-    /// Learns from recordings, without an env.
+    /// Whether it learns from recordings, without an env.
     pub const fn is_offline(&self) -> bool {
         !self.recordings.sets.is_empty()
     }

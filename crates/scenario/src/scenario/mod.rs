@@ -84,31 +84,31 @@ section! {
     pub struct Scenario {
         /// Name of the run; the scenario file's name if left out.
         name: String, RUN_NAME;
-        /// Training preset; its values lie between the defaults and this file's.
+        /// Training preset. Its values replace the defaults, and this file's values replace the preset's.
         preset: Option<String>, TRAINING_PRESET;
         /// Task of every env: data, host network, optimizers, episode length.
         task: TaskChoice;
-        /// How data is fed.
+        /// Place and loading of the data.
         data: DataConfig;
         /// Size and placement of the run.
         run: RunConfig;
-        /// How a training batch is computed.
+        /// Batch splitting, precision and learning rates of training.
         training: TrainingConfig;
         /// Slots, quality gates and the rules of growing and pruning.
         lifecycle: LifecycleConfig;
-        /// Seeds that are committed, with fresh weights, before an episode's first step.
+        /// Seeds that are committed, with fresh weights, before the first step of an episode.
         initial_topology: InitialTopology = InitialTopology::Empty;
-        /// When an env counts as wrecked, and what happens then.
+        /// Watchdog that restores envs whose training has gone wrong.
         governor: GovernorConfig;
-        /// How each seed's contribution is measured.
+        /// Measurement of each seed's contribution.
         attribution: AttributionConfig;
-        /// Who decides what to grow, and within which limits.
+        /// Controller that decides what grows, and its limits.
         policy: PolicyConfig;
         /// Reward of the policy's decisions.
         reward: RewardConfig;
-        /// How the policy is trained.
+        /// Training of the policy.
         learner: LearnerConfig;
-        /// Damage done on purpose, to see the governor work.
+        /// Deliberate damage, to see the governor work.
         faults: Vec<FaultEntry>;
     }
 }

@@ -1,39 +1,39 @@
-//! Section `policy`: who decides what to grow, and within which limits.
+//! Section `policy`: the controller that decides what grows, and its limits.
 
 use super::{DeviceSpec, HeuristicConfig, PeriodicConfig, ReplayConfig, ScheduleConfig};
 use crate::growth::{AlphaCurveAction, AlphaSpeed, AlphaTarget, GerminationStyle, LifecycleOp, Tempo};
 use crate::schema::{Settings, choice, section};
 
 section! {
-    /// Section `policy`: who decides what to grow, and within which limits.
+    /// Section `policy`: the controller that decides what grows, and its limits.
     pub struct PolicyConfig {
-        /// Who decides.
+        /// Controller that decides.
         controller: String = "actor_critic".into(), CONTROLLER;
-        /// Settings of a controller that a plugin has registered, as it declares them.
+        /// Settings that a plugin's controller declares.
         controller_settings: Settings, settings_of("controller");
         /// Network of the learned controller.
         net: String = "lstm".into(), NETWORK;
-        /// Settings of a network that a plugin has registered, as it declares them.
+        /// Settings that a plugin's network declares.
         net_settings: Settings, settings_of("net");
         /// Sizes of the network.
         net_cfg: NetConfig;
-        /// Device on which the network acts and learns, with the rollouts that it learns from. None: the first of run.devices.
+        /// Device on which the network acts and learns, and which holds its rollouts. None: the first of run.devices.
         device: Option<DeviceSpec>;
-        /// Features that an observation has beyond those that each has; those of plugins come in any case.
+        /// Optional features that are added to an observation. Those of plugins are always added.
         features: Vec<FeatureGroup>;
-        /// Which legal commands the controller is not offered.
+        /// Legal commands that the controller can't choose.
         masks: MaskConfig;
         /// Folder of a saved policy whose weights the learned controller starts with, relative to this file.
         init_from: Option<String>;
-        /// Folder of a saved policy that the learned controller is held to at first, relative to this file.
+        /// Folder of a saved policy that the learned controller is kept close to at first, relative to this file.
         teacher: Option<String>;
         /// Constants of the rule-based controller.
         heuristic: HeuristicConfig;
-        /// Seeds that the `periodic` and `fragrow` controllers grow, and how often the former does.
+        /// Seeds that the `periodic` and `fragrow` controllers grow, and the period of `periodic`.
         periodic: PeriodicConfig;
-        /// The list that the `schedule` controller plays.
+        /// List of commands that the `schedule` controller plays.
         schedule: ScheduleConfig;
-        /// The decisions that the `replay` controller repeats, env by env, round by round, step by step.
+        /// Decisions that the `replay` controller repeats in the same env, round and step.
         replay: ReplayConfig;
     }
 }
@@ -44,9 +44,9 @@ choice! {
     pub enum HeadConditioning {
         /// every operation has its own logits for slots, styles, targets, speeds and curves
         PerOp,
-        /// the same, and every slot has its own logits for blueprints
+        /// as per_op, and every slot also has its own logits for blueprints
         PerSlot,
-        /// all operations share them
+        /// all operations share these logits
         Shared,
     }
 }
@@ -61,20 +61,20 @@ section! {
         layers: usize = 1, integer(1, 64);
         /// Choices that the logits of an action's parameters depend on.
         head_conditioning: HeadConditioning = HeadConditioning::PerSlot;
-        /// Added to the logits of a fresh built-in network's operations: what it tries before it has learnt anything.
+        /// Bias on the operation logits of a fresh built-in network: what it prefers before it has learnt anything.
         op_bias: OpBias;
     }
 }
 
 section! {
-    /// Added to the logits of a fresh built-in network's operations: what it tries before it has learnt anything.
+    /// Bias on the operation logits of a fresh built-in network: what it prefers before it has learnt anything.
     #[derive(Copy)]
     pub struct OpBias {
-        /// On germinating.
+        /// Bias on germinating.
         germinate: f64;
-        /// On pruning.
+        /// Bias on pruning.
         prune: f64 = -2.0;
-        /// On committing.
+        /// Bias on committing.
         commit: f64 = 2.0;
     }
 }
@@ -87,29 +87,29 @@ impl OpBias {
 }
 
 choice! {
-    /// Built-in features that an observation need not have.
+    /// Optional built-in features of an observation.
     #[derive(Copy, Eq)]
     pub enum FeatureGroup {
-        /// what a reward is made of: 4 of the env, 5 of each slot
+        /// the parts of a reward: 4 of the env, 5 of each slot
         RewardParts,
     }
 }
 
 section! {
-    /// Which legal commands the controller is not offered.
+    /// Legal commands that the controller can't choose.
     pub struct MaskConfig {
-        /// Allow germination only while no other seed develops.
+        /// Allows germination only while no other seed develops.
         sequential_germination: bool;
-        /// Choices that controllers have at all; None: every one.
+        /// Choices that controllers have. None: every one.
         action_space: ActionSpace;
     }
 }
 
 section! {
-    /// Members that controllers may choose; `None` allows all of a head.
+    /// Members that controllers may choose. `None` allows all members of a head.
     #[derive(Eq)]
     pub struct ActionSpace {
-        /// Operations, "wait" among them.
+        /// Operations, including "wait".
         allowed_ops: Option<Vec<LifecycleOp>> = Some(vec![
             LifecycleOp::Wait,
             LifecycleOp::Germinate,

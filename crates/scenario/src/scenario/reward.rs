@@ -1,22 +1,22 @@
-//! Section `reward`: which family and mode pays a policy, and its coefficients.
+//! Section `reward`: the family and mode that pay a policy, and their coefficients.
 //!
-//! Penalties are written with their sign, costs and weights as magnitudes. The discount isn't a field of it: it is
-//! `learner.gamma`.
+//! Penalties are written with their sign, costs and weights as magnitudes. The discount is `learner.gamma`, not a field of
+//! this section.
 
 use crate::schema::{Settings, choice, section};
 
 choice! {
     /// `contribution(committed(( rent: 0.5 )))` or `loss(( preset: cifar10 ))`.
     pub enum RewardConfig {
-        /// what the seeds contribute, measured by ablation
+        /// the contribution of the seeds, measured by ablation
         Contribution(ContributionMode),
-        /// how the validation loss changes
+        /// the change of the validation loss
         Loss(LossReward),
-        /// a mode that a plugin has registered, with its settings
+        /// a mode registered by a plugin, with its settings
         Custom {
             /// Name of the mode.
             name: String, REWARD;
-            /// Its settings, as it declares them.
+            /// Settings that the mode declares.
             settings: Settings;
         },
     }
@@ -29,12 +29,12 @@ impl Default for RewardConfig {
 }
 
 choice! {
-    /// How the contribution family pays; modes of plugins are written like members of it.
+    /// Modes of the contribution family. Modes of plugins are written like its members.
     #[derive(Copy)]
     pub enum ContributionMode {
-        /// every step: the change of the accuracy with committed seeds alone, less rent on parameters
+        /// at every step, the change of the accuracy with only the committed seeds, minus rent on parameters
         Committed(CommittedReward),
-        /// at the end: committed accuracy less the cost of committed parameters
+        /// at the end, the committed accuracy minus the cost of the committed parameters
         Sparse(SparseReward),
     }
 }
@@ -51,29 +51,29 @@ impl RewardConfig {
 }
 
 section! {
-    /// Dense: the change of the accuracy with committed seeds alone, less rent. What is paid over an episode is what it
-    /// gained and what that cost.
+    /// Dense: the change of the accuracy with only the committed seeds, minus rent. The sum over an episode is its gain minus its
+    /// cost.
     #[derive(Copy)]
     pub struct CommittedReward {
         /// Reward per percentage point.
         weight: f64 = 0.1, POSITIVE;
-        /// Cost of seeds with as many parameters as the host, if they bear on it throughout the episode.
+        /// Cost of seeds as large as the host that act on it during the whole episode.
         #[unit = "percentage points"]
         rent: f64 = 1.0, NOT_NEGATIVE;
     }
 }
 
 section! {
-    /// At the end of an episode alone: committed accuracy less the committed parameters' cost.
+    /// Only at the end of an episode: the committed accuracy minus the cost of the committed parameters.
     #[derive(Copy)]
     pub struct SparseReward {
-        /// Factor on the reward of the episode.
+        /// Factor that multiplies the reward of the episode.
         sparse_reward_scale: f64 = 1.0, POSITIVE;
     }
 }
 
 choice! {
-    /// Kind of task, whose scale of the loss it is.
+    /// Kind of task, which determines the scale of the loss.
     #[derive(Copy, Eq)]
     pub enum LossPreset {
         /// no particular task
@@ -90,9 +90,9 @@ choice! {
 }
 
 section! {
-    /// Dense: the change of the validation loss with committed seeds alone, less rent.
+    /// Dense: the change of the validation loss with only the committed seeds, minus rent.
     pub struct LossReward {
-        /// Kind of task, whose scale of the loss it is.
+        /// Kind of task, which determines the scale of the loss.
         preset: LossPreset = LossPreset::Default;
     }
 }

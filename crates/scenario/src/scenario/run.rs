@@ -1,32 +1,32 @@
-//! Sections `data`, `run` and `training`: how big the run is, where it takes place, what it keeps.
+//! Sections `data`, `run` and `training`: the size of the run, its devices, and what it keeps.
 
 use crate::scenario::{AmpMode, DeviceSpec, Kernels, MatmulPrecision, Scenario};
 use crate::schema::{choice, section};
 
 choice! {
-    /// Where training data lie while a run trains on them. The batches are the same in every case.
+    /// Place of the training data during a run. The batches are the same in every case.
     #[derive(Copy, Eq)]
     pub enum Residency {
-        /// device, host or stream: the first of them for which the memory that is left is enough
+        /// device, host or stream: the first for which enough memory is left
         Auto,
         /// one copy on each device
         Device,
-        /// one copy in the memory of the machine; batches are gathered ahead of time
+        /// one copy in the machine's memory; batches are gathered ahead of time
         Host,
-        /// in their files, which must not be packed; batches are read ahead of time
+        /// in their files, which must not be compressed; batches are read ahead of time
         Stream,
     }
 }
 
 section! {
-    /// Section `data`: where data lie and how they are read.
+    /// Section `data`: the place and the loading of the data.
     #[derive(Copy)]
     pub struct DataConfig {
-        /// Where training data lie; validation and test parts are on each device in any case.
+        /// Place of the training data. Validation and test parts are always on each device.
         residency: Residency = Residency::Auto;
-        /// Threads that gather batches ahead of time, for data that are not on the device.
+        /// Threads that gather batches ahead of time, for data that isn't on the device.
         workers: usize = 2, integer(1, 256);
-        /// Batches of each env that are gathered ahead of time, for data that are not on the device.
+        /// Batches of each env that are gathered ahead of time, for data that isn't on the device.
         prefetch: usize = 2, integer(1, 1024);
     }
 }
@@ -34,68 +34,68 @@ section! {
 section! {
     /// Section `run`: size and placement of the run.
     pub struct RunConfig {
-        /// Rounds; in each, every env plays one episode from a fresh host.
+        /// Number of rounds. In each round, every env plays one episode from a fresh host.
         rounds: u32 = 100, at_least(1);
-        /// Steps of an episode: host epochs, one decision each. None: the task's.
+        /// Steps of an episode. A step is one epoch of the host and one decision. None: the task's.
         max_steps: Option<u32>, at_least(1);
-        /// Envs that train side by side.
+        /// Number of envs that train at once.
         n_envs: usize = 4, integer(1, 4096);
         /// Seed of every random draw of the run.
         seed: u64 = 42;
         /// Devices over which envs are spread; each runs at least one env.
         devices: Vec<DeviceSpec> = vec![DeviceSpec::Cpu];
-        /// Use only kernels that give the same bits every time.
+        /// Uses only kernels that give the same bits every time.
         deterministic: bool;
-        /// Precision of float32 matrix products on CUDA; highest on a CPU and with deterministic.
+        /// Precision of float32 matrix products on CUDA. On a CPU and with run.deterministic it is always highest.
         matmul_precision: MatmulPrecision = MatmulPrecision::High;
-        /// Which kernels train and validate.
+        /// Kernels that train and validate.
         kernels: Kernels = Kernels::Own;
-        /// On CUDA, records training batches, once for each topology, and the policy's updates as graphs and replays them. Where
-        /// that can't be, they are played as usual.
+        /// Records training batches (once for each topology) and the policy's updates as CUDA graphs, and replays them. Those
+        /// that can't be recorded are played as usual.
         cuda_graphs: bool = false;
-        /// Steps from one checkpoint inside a round to the next; ten minutes without one lead to one as well. None: time alone counts.
+        /// Steps between two checkpoints inside a round. Ten minutes without one also lead to one. None: only time counts.
         checkpoint_every_steps: Option<u32>, at_least(1);
-        /// Which networks stay when their episodes are over, in the folder networks of the run and as values.
+        /// Networks that are kept after their episodes, in the folder networks of the run and as values.
         keep: Keep = Keep::Best;
-        /// Record what the controller saw, could have done and did, and what followed, in `episodes.traj` of the run's folder:
-        /// data to learn from, about 1 KB a step of an env.
+        /// Records what the controller saw, could have done and did, and what followed, in `episodes.traj` in the run's folder.
+        /// It is data to learn from, about 1 KB per env and step.
         trajectories: bool;
-        /// Response to an error of one env in its batches.
+        /// Response to an error in the batches of one env.
         on_env_error: OnEnvError = OnEnvError::AbortRun;
-        /// Response to an anomaly of severity error or critical; any other is recorded.
+        /// Response to an anomaly of severity error or critical. Others are only recorded.
         on_anomaly: AnomalyAnswer = AnomalyAnswer::Note;
-        /// Memory of the machine that the run may take. None: what is left when it begins.
+        /// Machine memory that the run may use. None: the memory that is free when it starts.
         #[unit = "GiB"]
         memory_limit_gib: Option<f64>, POSITIVE;
-        /// Steps without a rise of the validation accuracy by more than 0.5 points after which an episode ends. None: never.
+        /// Ends an episode after this many steps without a rise of the validation accuracy by more than 0.5 points. None: never.
         early_stop: Option<u32>, at_least(1);
-        /// Rounds without a rise of the rolling accuracy by more than 0.5 points after which the run ends. None: never.
+        /// Ends the run after this many rounds without a rise of the rolling accuracy by more than 0.5 points. None: never.
         run_early_stop: Option<u32>, at_least(1);
     }
 }
 
 choice! {
-    /// Which networks stay, host and committed seeds with their weights.
+    /// Networks that are kept: host and committed seeds, with their weights.
     #[derive(Copy, Eq)]
     pub enum Keep {
-        /// of every round the one with the highest validation accuracy, of equals the smallest; of the last round all
+        /// the network with the highest validation accuracy of each round (the smallest of equals), and all of the last round
         Best,
-        /// those of the last round
+        /// the networks of the last round
         Last,
-        /// those of every round
+        /// the networks of every round
         All,
-        /// none
+        /// no networks
         None,
     }
 }
 
 choice! {
-    /// Response to an error of one env in its training or validation batches.
+    /// Response to an error in the training or validation batches of one env.
     #[derive(Copy, Eq)]
     pub enum OnEnvError {
         /// the run fails
         AbortRun,
-        /// the env sits out the rest of its round and starts afresh in the next; the run fails if no env is left
+        /// the env sits out the rest of its round and starts again in the next; the run fails if no env is left
         DropEnv,
     }
 }
@@ -106,7 +106,7 @@ choice! {
     pub enum AnomalyAnswer {
         /// it is recorded
         Note,
-        /// it is recorded; the run is saved in a checkpoint, and what led to the anomaly in anomalies/ of the run
+        /// it is recorded, the run is saved in a checkpoint, and the steps that led to it are saved in anomalies/ of the run
         Checkpoint,
         /// the same, and the run is asked to stop
         Stop,
@@ -114,7 +114,7 @@ choice! {
 }
 
 impl Scenario {
-    /// Where the policy acts and learns.
+    /// Device on which the policy acts and learns.
     pub fn policy_device(&self) -> DeviceSpec {
         let first = self.run.devices.first().copied();
         self.policy.device.or(first).unwrap_or(DeviceSpec::Cpu)
@@ -154,37 +154,37 @@ impl RunConfig {
 }
 
 section! {
-    /// Section `training`: how a training batch is computed, and how large the steps are.
+    /// Section `training`: batch splitting, precision and learning rates.
     #[derive(Copy)]
     pub struct TrainingConfig {
-        /// Parts into which a batch is split, gradients added up; at most the batch size.
+        /// Parts into which a batch is split; their gradients are added up. At most the batch size.
         micro_batches: usize = 1, at_least(1);
         /// Mixed precision of the training batch.
         amp: AmpMode = AmpMode::Off;
         /// Course of the host's learning rate over an episode.
         host_lr: LearningRateCourse = LearningRateCourse::Constant;
-        /// Course of the seeds' learning rate, which follows the episode and not the age of a seed.
+        /// Course of the seeds' learning rate over an episode. It doesn't depend on the age of a seed.
         seed_lr: LearningRateCourse = LearningRateCourse::Constant;
     }
 }
 
 choice! {
-    /// How the learning rate of an optimizer changes over the steps of an episode.
+    /// Course of an optimizer's learning rate over the steps of an episode.
     #[derive(Copy)]
     pub enum LearningRateCourse {
         /// the optimizer's rate throughout
         Constant,
-        /// half a cosine from the optimizer's rate down to a share of it
+        /// half a cosine, from the optimizer's rate down to a share of it
         Cosine {
             /// Share of the optimizer's rate that is left in the last step.
             end: f64, FRACTION;
         },
-        /// the optimizer's rate while a seed develops; half a cosine over the steps that are left once all are settled
+        /// the optimizer's rate while a seed develops, then half a cosine over the remaining steps once all are settled
         CosineAfterGrowth {
             /// Share of the optimizer's rate that is left in the last step.
             end: f64, FRACTION;
         },
-        /// multiplied by a factor every N steps
+        /// the rate is multiplied by a factor every N steps
         Step {
             /// Steps from one multiplication to the next.
             every: u32, at_least(1);

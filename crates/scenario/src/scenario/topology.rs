@@ -7,7 +7,7 @@ choice! {
     /// Seeds that are in the slots when an episode begins. Weights are always fresh.
     #[derive(Eq)]
     pub enum InitialTopology {
-        /// none: every slot is empty
+        /// no seeds; every slot is empty
         Empty,
         /// these seeds, in every episode
         Seeds(Vec<InitialSeed>),
@@ -18,11 +18,11 @@ record! {
     /// A committed seed.
     #[derive(Eq)]
     pub struct InitialSeed {
-        /// Its slot.
+        /// Slot of the seed.
         slot: SlotId;
         /// Recipe of the seed.
         blueprint: String, BLUEPRINT;
-        /// Its operator is how the seed enters the host. None: sigmoid_add.
+        /// Blend style. Its operator determines how the seed enters the host. None: sigmoid_add.
         style: Option<GerminationStyle>;
     }
 }

@@ -8,7 +8,7 @@
 //! section! {
 //!     /// Section `run`: size and placement of the run.
 //!     pub struct RunConfig {
-//!         /// Envs that train side by side.
+//!         /// Number of envs that train at once.
 //!         n_envs: usize = 4, integer(1, 4096);
 //!         /// A loss up to this is never suspicious.
 //!         #[unit = "nats"]
