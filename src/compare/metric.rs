@@ -4,29 +4,29 @@ use super::EpisodeOutcome;
 use crate::schema::choice;
 
 choice! {
-    /// Metric that trainings are compared by.
+    /// Metric by which trainings are compared.
     #[derive(Copy, Eq, clap::ValueEnum)]
     #[value(rename_all = "snake_case")]
     pub enum Metric {
-        /// final accuracy less the mean rent of a step, points
+        /// final accuracy minus the mean rent of a step, points
         AccuracyMinusRent,
         /// final validation accuracy, percent
         Accuracy,
-        /// validation accuracy of the host with its committed seeds alone, percent
+        /// validation accuracy of the host with only its committed seeds, percent
         CommittedAccuracy,
-        /// test accuracy of the host with its committed seeds alone, percent
+        /// test accuracy of the host with only its committed seeds, percent
         TestAccuracy,
         /// final validation loss, nats
         Loss,
-        /// test loss of the host with its committed seeds alone, nats
+        /// test loss of the host with only its committed seeds, nats
         TestLoss,
-        /// final size over the host's
+        /// final size divided by the host's
         ParamRatio,
-        /// multiply-accumulates of an episode in training and validation, billions
+        /// multiply-accumulates per episode in training and validation, billions
         Gmacs,
-        /// rollbacks of an episode
+        /// rollbacks per episode
         Rollbacks,
-        /// mean final accuracy over all rounds of the training, percent: the area under its learning curve
+        /// mean final accuracy over all rounds of the training (the area under its learning curve), percent
         CurveArea,
     }
 }
@@ -50,13 +50,13 @@ impl Metric {
         match self {
             Self::AccuracyMinusRent => "final validation accuracy minus rent, points",
             Self::Accuracy => "final validation accuracy, %",
-            Self::CommittedAccuracy => "validation accuracy with committed seeds alone, %",
-            Self::TestAccuracy => "test accuracy with committed seeds alone, %",
+            Self::CommittedAccuracy => "validation accuracy with only committed seeds, %",
+            Self::TestAccuracy => "test accuracy with only committed seeds, %",
             Self::Loss => "final validation loss, nats",
-            Self::TestLoss => "test loss with committed seeds alone, nats",
-            Self::ParamRatio => "size over the host's",
-            Self::Gmacs => "multiply-accumulates an episode, billions",
-            Self::Rollbacks => "rollbacks an episode",
+            Self::TestLoss => "test loss with only committed seeds, nats",
+            Self::ParamRatio => "size divided by the host's",
+            Self::Gmacs => "multiply-accumulates per episode, billions",
+            Self::Rollbacks => "rollbacks per episode",
             Self::CurveArea => "mean final accuracy over all rounds, %",
         }
     }

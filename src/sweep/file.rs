@@ -19,27 +19,27 @@ section! {
     pub struct SweepFile {
         /// Name of the sweep and of its folder; the file's name if left out.
         name: String, RUN_NAME;
-        /// The scenario that every trial begins from, relative to this file; the built-in quickstart if left out.
+        /// Scenario that every trial starts from, relative to this file; the built-in quickstart if left out.
         scenario: String;
         /// Fields that all trials set.
         set: Vec<Setting>;
-        /// Fields that trials differ in.
+        /// Fields in which trials differ.
         axes: Vec<Axis>;
-        /// Which combinations of the axes are tried.
+        /// Combinations of the axes that are tried.
         draw: Drawing = Drawing::Grid;
-        /// Settings that belong together; every combination of the axes is tried with each of these.
+        /// Named groups of settings. Every combination of the axes is tried with each group.
         points: Vec<NamedPoint>;
-        /// Trainings of each point. Their seeds are run.seed and the numbers after it, the same for all points.
+        /// Number of trainings per point. Their seeds are run.seed and the numbers after it, the same for all points.
         replicates: u32 = 1, integer(1, 10_000);
-        /// Resources of a machine that a sweep may use.
+        /// Resources that a sweep may use on a machine.
         budget: Budget;
-        /// Which trials are given up before their last round. None: none.
+        /// Rule that gives up trials before their last round. None: every trial plays all rounds.
         early_stop: Option<SuccessiveHalving>;
-        /// Evaluation of the controller that each training produced. None: the last rounds of the training are its score.
+        /// Evaluation of the controller that each training produced. None: the training's last rounds are its score.
         evaluation: Option<Evaluation>;
-        /// How the points are compared once all of them are played. None: `compare` does.
+        /// Comparison of the points after all of them are played. None: only `compare` compares them.
         judge: Option<Judge>;
-        /// Words that all trials can be found by.
+        /// Words by which all trials can be found.
         tags: Vec<String>;
     }
 }
@@ -50,18 +50,18 @@ record! {
     pub struct Setting {
         /// Dotted path, e.g. "run.rounds".
         path: String;
-        /// As a scenario has it.
+        /// Value, written as in a scenario.
         value: Written;
     }
 }
 
 record! {
-    /// Settings that belong together.
+    /// A named group of settings.
     #[derive(Eq)]
     pub struct NamedPoint {
-        /// Names them in tables and for the judge.
+        /// Name of the group in tables and for the judge.
         name: String, POINT_NAME;
-        /// Fields that the point sets; empty: the scenario as it is.
+        /// Fields that the point sets. Empty: the scenario stays as it is.
         set: Vec<Setting>;
     }
 }
@@ -79,65 +79,65 @@ record! {
 choice! {
     /// The values of an axis.
     pub enum AxisValues {
-        /// these
+        /// these values
         List(Vec<Written>),
-        /// any number between two, each as likely as any other
+        /// any number in a range, all equally likely
         Uniform {
-            /// Smallest.
+            /// Smallest value.
             low: f64;
-            /// Largest.
+            /// Largest value.
             high: f64;
         },
-        /// any number between two, each order of magnitude as likely as any other
+        /// any number in a range, all orders of magnitude equally likely
         LogUniform {
-            /// Smallest.
+            /// Smallest value.
             low: f64, POSITIVE;
-            /// Largest.
+            /// Largest value.
             high: f64, POSITIVE;
         },
-        /// any whole number between two
+        /// any whole number in a range
         Integer {
-            /// Smallest.
+            /// Smallest value.
             low: i64;
-            /// Largest.
+            /// Largest value.
             high: i64;
         },
     }
 }
 
 choice! {
-    /// Which combinations of the axes are tried.
+    /// Combinations of the axes that are tried.
     #[derive(Copy, Eq)]
     pub enum Drawing {
-        /// all; every axis is a list
+        /// all combinations; every axis must be a list
         Grid,
-        /// N points, each axis drawn for itself
+        /// N points, with each axis drawn independently
         Random {
-            /// How many.
+            /// Number of points.
             points: u32, integer(1, 1_000_000);
-            /// Of the draws.
+            /// Seed of the draws.
             seed: u64;
         },
     }
 }
 
 section! {
-    /// Resources of a machine that a sweep may use.
+    /// Resources that a sweep may use on a machine.
     #[derive(Copy, Eq)]
     pub struct Budget {
         /// Trials that are played at once on one machine.
         parallel: usize = 1, integer(1, 1024);
-        /// Worker threads of a trial. None: all cores, shared between the trials that are played at once.
+        /// Worker threads of a trial. None: the trials that are played at once share all cores.
         threads: Option<usize>, integer(1, 1024);
-        /// How often a trial that failed is tried again.
+        /// Number of times that a failed trial is tried again.
         retries: u32 = 1, integer(0, 100);
-        /// Memory of one trial; it fails beyond it. None: the machine's.
+        /// Memory of one trial, which fails if it uses more. None: the machine's memory.
         #[unit = "MiB"]
         memory_mib: Option<u64>, integer(1, 1 << 40);
-        /// Time of one trial, all attempts together; it fails beyond it. None: no limit.
+        /// Time of all attempts of one trial, which fails if they take longer. None: no limit.
         #[unit = "s"]
         time_limit_s: Option<u64>, integer(1, 1 << 40);
-        /// A worker that has given no sign of life for so long has lost its trial to the next one that asks.
+        /// Time without a sign of life after which a worker loses its trial to the next worker that asks.
         #[unit = "s"]
         lease_s: u64 = 60, integer(5, 86_400);
     }
@@ -150,40 +150,40 @@ record! {
     pub struct SuccessiveHalving {
         /// Rounds of the first rung.
         first_rounds: u32, at_least(1);
-        /// One point in `factor` continues; the next rung is after `factor` times as many rounds.
+        /// One in `factor` points continues. The next rung follows after `factor` times the rounds.
         factor: u32, integer(2, 100);
     }
 }
 
 record! {
-    /// The controller that came out of a training plays, unchanged, episodes that it was not trained in.
+    /// Evaluation of a trained controller, unchanged, on episodes that it wasn't trained in.
     pub struct Evaluation {
-        /// Episodes under each seed, in whole rounds.
+        /// Episodes for each seed, rounded up to whole rounds.
         episodes: u32, at_least(1);
-        /// Seeds, the same for all trials, so that all play the same episodes.
+        /// Seeds of the episodes. All trials play the same episodes.
         seeds: Vec<u64>;
-        /// How a learned policy chooses.
+        /// Choice of actions by a learned policy.
         mode: EvaluationMode;
     }
 }
 
 choice! {
-    /// How a learned policy chooses its actions.
+    /// Choice of actions by a learned policy.
     #[derive(Copy, Eq)]
     pub enum EvaluationMode {
-        /// the likeliest
+        /// the likeliest action
         Greedy,
-        /// drawn by their probability
+        /// an action drawn by its probability
         Sample,
     }
 }
 
 section! {
-    /// How points are compared; all of it is declared before anything is seen.
+    /// Criterion by which points are compared, declared before any result is seen.
     pub struct Judge {
-        /// Metric that decides. Rewards have scales of their own and are never compared.
+        /// Metric that decides. Rewards have different scales and are never compared.
         metric: Metric = Metric::TestAccuracy;
-        /// The point that every other one is compared with. None: all pairs.
+        /// Point that every other one is compared with. None: all pairs are compared.
         control: Option<String>;
     }
 }

@@ -11,10 +11,10 @@ use crate::prelude::*;
 const DELTA_CLIP: f64 = 2.0;
 
 section! {
-    /// As shaped, but what a growing seed contributes is a credit: it grows and falls with the contribution, and is kept by
-    /// committing alone.
+    /// As shaped, but the contribution of a growing seed is a credit: it grows and falls with the contribution, and only a commit
+    /// keeps it.
     pub struct EscrowReward {
-        /// All other terms.
+        /// Settings of all other terms.
         shaped: ShapedReward;
     }
 }

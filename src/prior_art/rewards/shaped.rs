@@ -13,9 +13,9 @@ choice! {
     /// Earnings of a seed after its commit.
     #[derive(Copy, Eq)]
     pub enum CommittedAttribution {
-        /// the least of its last three attributions, every step
+        /// the smallest of its last three attributions, at every step
         Frozen,
-        /// its share of what the committed seeds add together as measured, every step
+        /// its share of what the committed seeds add together, as measured at every step
         Live,
         /// nothing
         None,
@@ -23,20 +23,20 @@ choice! {
 }
 
 section! {
-    /// Dense: what committed seeds contribute, less rent, shaped towards committing.
+    /// Dense: the contribution of committed seeds, minus rent, shaped towards committing.
     pub struct ShapedReward {
         /// Reward per percentage point attributed to a seed.
         contribution_weight: f64 = 0.1, NOT_NEGATIVE;
-        /// Steps from its first amplitude for which a seed is paid before it is committed. None: without end, which pays
-        /// for holding it.
+        /// Steps, from its first amplitude on, for which a seed is paid before it is committed. None: no limit, which pays for
+        /// holding it.
         growing_pay_steps: Option<u32> = Some(0), at_least(0);
         /// Earnings of a seed after its commit.
         committed_attribution: CommittedAttribution = CommittedAttribution::Live;
-        /// No ratio penalty and no alpha shock.
+        /// Turns off the ratio penalty and the alpha shock.
         disable_anti_gaming: bool;
-        /// No potential-based shaping.
+        /// Turns off potential-based shaping.
         disable_pbrs: bool;
-        /// No completion bonus and no reward of the final accuracy.
+        /// Turns off the completion bonus and the reward of the final accuracy.
         disable_terminal_reward: bool;
     }
 }
