@@ -25,17 +25,17 @@ use crate::prelude::*;
 pub fn register(modes: &mut RewardModes) {
     modes.register_with(
         "shaped",
-        "every step: contribution of committed seeds less rent, shaped towards committing",
+        "at every step, the contribution of committed seeds minus rent, shaped towards committing",
         |settings: ShapedReward| Arc::new(settings),
     );
     modes.register_with(
         "escrow",
-        "every step: a credit that follows what growing seeds contribute and is kept only by committing",
+        "at every step, a credit that follows the contribution of growing seeds, kept only by a commit",
         |settings: EscrowReward| Arc::new(settings),
     );
     modes.register(
         "simplified",
-        "stage potentials and final accuracy, no rent: for diagnosis",
+        "stage potentials and final accuracy, no rent, for diagnosis",
         Arc::new(SimplifiedReward),
     );
     modes.register(

@@ -1,4 +1,4 @@
-//! The plugins that an engine consists of, each with what it is for.
+//! The plugins that make up an engine, each with its purpose.
 
 use std::any::type_name;
 
@@ -56,14 +56,14 @@ impl PluginGroup for SimicPlugins {
             .add(StartupPlugin, "backend, devices, data")
             .add(EnvPlugin, "env entities and their episodes")
             .add(TrainingPlugin, "train steps of hosts and seeds")
-            .add(ValidationPlugin, "the coalition pass and what seeds contribute")
+            .add(ValidationPlugin, "the coalition pass and the contributions of seeds")
             .add(
                 GovernorPlugin,
                 "a watchdog per env: alarms, snapshots, rollbacks, vetoes",
             )
-            .add(FaultPlugin, "deliberate damage, as the scenario requests")
+            .add(FaultPlugin, "deliberate damage, from the scenario's faults")
             .add(ControllerPlugin, "observations, masks, decisions and their execution")
-            .add(RewardPlugin, "the reward of each decision")
+            .add(RewardPlugin, "the rewards of decisions")
             .add(LearnerPlugin, "rollouts and updates of the policy")
             .add(KeepPlugin, "the networks that a run keeps");
         let plugins = if self.is_recorded {
@@ -74,7 +74,7 @@ impl PluginGroup for SimicPlugins {
             plugins
         };
         let plugins = match self.trajectories {
-            true => plugins.add(TrajectoryPlugin, "observations and decisions, as data to learn from"),
+            true => plugins.add(TrajectoryPlugin, "inputs and actions of controllers, as data to learn from"),
             false => plugins,
         };
         plugins.group.add(InventoryPlugin(plugins.rows))

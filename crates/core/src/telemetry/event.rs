@@ -98,15 +98,15 @@ macro_rules! payloads {
 }
 
 payloads! {
-    RunStarted => "run_started", Info: "the configuration of the run that begins";
+    RunStarted => "run_started", Info: "the configuration of a run that begins";
     RunFinished => "run_finished", Info: "how the run ended";
     CheckpointSaved => "checkpoint_saved", Info: "a checkpoint is on disk";
-    CheckpointLoaded => "checkpoint_loaded", Info: "the run was resumed from it";
+    CheckpointLoaded => "checkpoint_loaded", Info: "a run was resumed from a checkpoint";
     BaselineMeasured => "baseline_measured", Info: "what the host reaches without growth";
-    Note => "note", Info: "what differs after a resume, or the answer to a command";
+    Note => "note", Info: "the changes in a resumed run, or the answer to a command";
     UserEvent => "user_event", Info: "an event that a plugin defines";
     EnvStep => "env_step", Info: "losses, accuracies and seeds of an env after a step";
-    Decision => "decision", Debug: "the command of a controller, its reason and its reward";
+    Decision => "decision", Debug: "a controller's order, its reason and its reward";
     HostStabilized => "host_stabilized", Info: "the host has settled: seeds may germinate";
     EpisodeFinished => "episode_finished", Info: "how an episode of an env ended";
     SeedGerminated => "seed_germinated", Info: "a seed was planted";
@@ -116,12 +116,12 @@ payloads! {
     SeedCommitted => "seed_committed", Info: "a seed was committed";
     SeedPruned => "seed_pruned", Info: "a seed was removed";
     CounterfactualMatrix => "counterfactual_matrix", Info: "accuracy and loss of every measured coalition of seeds";
-    Shapley => "shapley", Info: "how the seeds share what they add, at the end of an episode";
+    Shapley => "shapley", Info: "each seed's share of what all seeds add, at the end of an episode";
     GovernorAlarm => "governor_alarm", Warning: "a loss that is out of bounds";
     GovernorRollback => "governor_rollback", Critical: "an env was restored to its last good state";
     LearnerUpdate => "learner_update", Info: "an update of the policy, performed or skipped";
-    RoundFinished => "round_finished", Info: "the round over all envs";
-    Anomaly => "anomaly", Warning: "a detector found a problem, or its end";
+    RoundFinished => "round_finished", Info: "the results of a round over all envs";
+    Anomaly => "anomaly", Warning: "a problem that a detector looks for has begun, or is over";
 }
 
 impl Payload {

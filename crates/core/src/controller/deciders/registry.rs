@@ -29,7 +29,7 @@ impl Default for ControllerRegistry {
         let mut known = Self(Registry::new("controller"));
         let learned = "a recurrent network that PPO trains during the run";
         known.add("actor_critic", learned, ActorCriticController::new);
-        let external = "the commands of a program that holds the engine: serve-envs";
+        let external = "commands of a program that holds the engine, as with serve-envs";
         known.add("external", external, |context| {
             ExternalController::new(context.external)
         });
@@ -42,16 +42,16 @@ impl Default for ControllerRegistry {
         known.add("random", "a random legal command per step", |context| {
             Ok(RandomController(context.scenario.run.seed))
         });
-        let replay = "the decisions of the recorded run policy.replay";
+        let replay = "the decisions of the run in policy.replay";
         known.add("replay", replay, ReplayController::new);
         known.add(
             "schedule",
             "the commands listed in policy.schedule",
             ScheduleController::new,
         );
-        let fixed = "never does anything: the seeds of initial_topology, committed from the first step";
+        let fixed = "does nothing; the seeds of initial_topology are committed from the first step";
         known.add("static", fixed, StaticController::new);
-        known.add("wait", "never does anything: the host alone", |_| Ok(WaitController));
+        known.add("wait", "does nothing; only the host trains", |_| Ok(WaitController));
         known
     }
 }

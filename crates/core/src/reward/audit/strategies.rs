@@ -33,7 +33,7 @@ strategies! {
     /// The measure of exploiters.
     Wait => ("wait", "does nothing"),
     /// The growth that a reward is meant for.
-    HonestGrowth => ("honest_growth", "grows a helpful seed in one slot after the other, holds it a little, commits it"),
+    HonestGrowth => ("honest_growth", "grows a helpful seed in one slot after another, holds it briefly, commits it"),
     /// Not an exploit by definition: it may earn what its committed accuracy is worth.
     CommitAtOnce => ("commit_at_once", "commits helpful seeds as soon as it may"),
     /// Paid for being there.

@@ -121,7 +121,7 @@ const LOW_RANK: [LowRank; 5] = [
     },
     LowRank {
         id: "conv_full",
-        summary: "the same through as many channels",
+        summary: "the same through all of the channels",
         rank: Rank::Share(1),
     },
 ];

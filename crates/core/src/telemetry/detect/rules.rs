@@ -68,9 +68,9 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
         "train it longer and with more envs, or check with `simic-engine eval` whether a schedule does as well", blind_policy,
     ),
     BuiltIn::new(
-        ("dead_host", "the validation accuracy does not change at all"),
+        ("dead_host", "the validation accuracy doesn't change at all"),
         (AtMost, 0.0), 10, Warning,
-        "leave it if few do so from the first step, due to initial weights; else lower the rate of task.host_opt", dead_host,
+        "ignore it if few hosts do so from their first step, due to their initial weights; else lower the rate of task.host_opt", dead_host,
     ),
     BuiltIn::new(
         ("degradation", "the accuracy has fallen far below what it was"),
@@ -85,7 +85,7 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
     BuiltIn::new(
         ("gradient_pathology", "a seed's gradients vanish or explode"),
         (AtLeast, 1.0), 3, Warning,
-        "if few do, leave it to the controller; else lower the rate of task.seed_opt", gradient_pathology,
+        "leave it to the controller if few seeds do; else lower the rate of task.seed_opt", gradient_pathology,
     ),
     BuiltIn::new(
         ("gradient_spike", "the host's gradient is far beyond its usual size"),
@@ -93,17 +93,17 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
         "lower the host's learning rate, or look at the seed that was just blended in", gradient_spike,
     ),
     BuiltIn::new(
-        ("idle_critic", "the critic explains none of the returns at steps with a choice"),
+        ("idle_critic", "the critic explains none of the returns where there is a choice"),
         (AtMost, 0.02), 10, Info,
         "train it with more envs or episodes an update, or look at what the policy observes", idle_critic,
     ),
     BuiltIn::new(
-        ("memory", "the process has used most of the memory it may take"),
+        ("memory", "the process has used most of the memory that it may use"),
         (AtLeast, 0.9), 1, Warning,
         "lower run.n_envs or the batch size, or give it more memory", memory,
     ).of_machine(),
     BuiltIn::new(
-        ("numerical_instability", "numbers of the training are not finite"),
+        ("numerical_instability", "numbers in the training aren't finite"),
         (Above, 0.0), 1, Error,
         "lower the learning rate, or train in higher precision", numerical_instability,
     ),
@@ -113,12 +113,12 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
         "end the run here, or set run.run_early_stop", plateau,
     ),
     BuiltIn::new(
-        ("ratio_collapse", "one update of the policy made one of its decisions far less likely"),
+        ("ratio_collapse", "one update has made an action of the policy far less likely"),
         (Below, 0.1), 1, Warning,
         "lower the policy's learning rate, the epochs of an update or its limit of divergence", ratio_collapse,
     ),
     BuiltIn::new(
-        ("ratio_explosion", "one update of the policy made one of its decisions far more likely"),
+        ("ratio_explosion", "one update has made an action of the policy far more likely"),
         (Above, 5.0), 1, Warning,
         "lower the policy's learning rate, the epochs of an update or its limit of divergence", ratio_explosion,
     ),
@@ -143,7 +143,7 @@ pub(super) const BUILT_IN: [BuiltIn; 17] = [
         "look for other work on this machine, or for storage that has become slow", throughput_drop,
     ).of_machine(),
     BuiltIn::new(
-        ("value_collapse", "the critic's values are far from the returns"),
+        ("value_collapse", "the critic's estimates are far from the returns"),
         (Above, 5.0), 3, Warning,
         "lower the policy's learning rate, or raise the weight of the value loss", value_collapse,
     ),

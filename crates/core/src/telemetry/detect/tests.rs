@@ -166,7 +166,7 @@ fn gradient_pathology_speaks_of_a_seed_in_the_third_step_of_a_row() {
     assert_eq!(interrupted.told(), [""; 0]);
     let found = &three.anomalies()[0];
     assert_eq!((found.slot, found.env, found.round), (Some(SLOT), Some(0), Some(0)));
-    let remedy = "if few do, leave it to the controller; else lower the rate of task.seed_opt";
+    let remedy = "leave it to the controller if few seeds do; else lower the rate of task.seed_opt";
     let told = format!("a seed's gradients vanish or explode: {remedy}");
     assert_eq!(found.message.as_deref(), Some(told.as_str()));
     let vanishing = |ratio: Option<f64>| {
