@@ -93,72 +93,72 @@ macro_rules! tables {
 
 tables! {
     rounds of round_finished, "A row for every finished round, over all envs: `round_finished`." {
-        round: Integer, "", "from 0", "round";
+        round: Integer, "", "round, from 0", "round";
         accuracy_mean: Number, "%", "final validation accuracy, mean over envs";
-        accuracy_std: Number, "points", "its population standard deviation";
+        accuracy_std: Number, "points", "population standard deviation over envs";
         accuracy_best: Number, "%", "best validation accuracy of any env and step";
         accuracy_env: Text, "%", "final validation accuracy of each env; JSON";
         rolling_accuracy: Number, "%", "mean of the last ten rounds; empty in round 0";
-        perplexity: Number, "", "of language models";
-        reward_mean: Number, "reward", "sum of an episode, mean over envs";
-        reward_std: Number, "reward", "its population standard deviation";
-        reward_terms: Text, "reward", "mean sum of an episode by term; JSON", "data.reward_terms_mean";
-        germinated: Integer, "seeds", "planted";
-        committed: Integer, "seeds", "committed";
-        pruned: Integer, "seeds", "removed";
-        anomalies: Integer, "steps", "with an unhealthy loss";
-        panics: Integer, "steps", "after which an env was to be rolled back";
-        episodes_failed: Integer, "envs", "failed; means leave them out";
-        metrics: Text, "", "what plugins measured, by name; JSON";
-        wall_s: Number, "s", "duration", "data.perf.round_wall_s";
+        perplexity: Number, "", "perplexity, only for language models";
+        reward_mean: Number, "reward", "reward of an episode, mean over envs";
+        reward_std: Number, "reward", "population standard deviation over envs";
+        reward_terms: Text, "reward", "sum of each term over an episode, mean over envs; JSON", "data.reward_terms_mean";
+        germinated: Integer, "seeds", "germinated seeds";
+        committed: Integer, "seeds", "committed seeds";
+        pruned: Integer, "seeds", "removed seeds";
+        anomalies: Integer, "steps", "steps with an unhealthy loss";
+        panics: Integer, "steps", "steps after which an env had to be rolled back";
+        episodes_failed: Integer, "envs", "failed envs; means leave them out";
+        metrics: Text, "", "measurements of plugins, by metric; JSON";
+        wall_s: Number, "s", "duration of the round", "data.perf.round_wall_s";
         env_steps_per_s: Number, "1/s", "throughput", "data.perf.env_steps_per_s";
-        samples: Integer, "samples", "trained on, all envs", "data.perf.samples";
-        memory_bytes: Integer, "bytes", "of the machine, used by the process at the end of the round", "data.perf.memory_bytes";
-        device_memory: Text, "bytes", "of each other device: in tensors, the most at once, held by libtorch; JSON",
+        samples: Integer, "samples", "training samples of all envs", "data.perf.samples";
+        memory_bytes: Integer, "bytes", "machine memory that the process uses at the end of the round", "data.perf.memory_bytes";
+        device_memory: Text, "bytes", "memory of each other device: in tensors, its peak, and held by libtorch; JSON",
             "data.perf.device_memory_bytes";
     }
     steps of env_step, "A row for every env and step: `env_step`." {
-        round: Integer, "", "from 0", "round";
+        round: Integer, "", "round, from 0", "round";
         env: Integer, "", "index of the env, from 0", "env";
-        episode: Integer, "", "round times envs, plus env", "episode";
-        step: Integer, "", "of the episode, from 1", "step";
-        train_loss: Number, "nats", "mean over the samples of finite batches";
-        train_accuracy: Number, "%", "over the training samples";
-        val_loss: Number, "nats", "mean over the validation samples";
-        val_accuracy: Number, "%", "over the validation samples";
-        host_grad_norm: Number, "", "gradient of the host at the last sampled batch";
-        nonfinite_batches: Integer else 0, "batches", "whose loss was not finite";
-        skipped_updates: Integer else 0, "updates", "of the host that were suppressed";
-        params_total: Integer, "parameters", "of host and occupied slots";
-        params_committed: Integer else 0, "parameters", "of committed seeds";
-        steps_since_best: Integer else 0, "steps", "since the best validation accuracy of the episode";
+        episode: Integer, "", "round times the number of envs, plus env", "episode";
+        step: Integer, "", "step of the episode, from 1", "step";
+        train_loss: Number, "nats", "mean loss over the samples of batches with a finite loss";
+        train_accuracy: Number, "%", "accuracy over the training samples";
+        val_loss: Number, "nats", "mean loss over the validation samples";
+        val_accuracy: Number, "%", "accuracy over the validation samples";
+        host_grad_norm: Number, "", "gradient norm of the host at the last sampled batch";
+        nonfinite_batches: Integer else 0, "batches", "batches with a loss that was not finite";
+        skipped_updates: Integer else 0, "updates", "suppressed updates of the host";
+        params_total: Integer, "parameters", "parameters of the host and of occupied slots";
+        params_committed: Integer else 0, "parameters", "parameters of committed seeds";
+        steps_since_best: Integer else 0, "steps", "steps since the best validation accuracy of the episode";
     }
     seed_steps, "A row for every seed and step: a member of `seeds` in `env_step`." {
-        round: Integer, "", "from 0", "round";
+        round: Integer, "", "round, from 0", "round";
         env: Integer, "", "index of the env, from 0", "env";
-        episode: Integer, "", "round times envs, plus env", "episode";
-        step: Integer, "", "of the episode, from 1", "step";
-        slot: Text, "", "its slot", "seed.slot";
-        seed_id: Text, "", "as in `seeds`", "seed_id";
-        stage: Text, "", "its stage", "seed.stage";
+        episode: Integer, "", "round times the number of envs, plus env", "episode";
+        step: Integer, "", "step of the episode, from 1", "step";
+        slot: Text, "", "slot of the seed", "seed.slot";
+        seed_id: Text, "", "id of the seed, as in `seeds`", "seed_id";
+        stage: Text, "", "stage of the seed", "seed.stage";
         alpha: Number else 1.0, "0 to 1", "amplitude", "seed.alpha";
-        gradient_ratio: Number, "", "gradient of the seed over the host's, per parameter, smoothed", "seed.gradient_ratio";
+        gradient_ratio: Number, "", "gradient of the seed divided by the host's, per parameter, smoothed", "seed.gradient_ratio";
         vanishing: Flag else false, "", "its gradients vanish", "seed.vanishing";
         exploding: Flag else false, "", "its gradients explode", "seed.exploding";
-        skipped_updates: Integer else 0, "updates", "of the seed that were suppressed", "seed.skipped_updates";
+        skipped_updates: Integer else 0, "updates", "suppressed updates of the seed", "seed.skipped_updates";
     }
-    seeds, "A row for every seed, from its germination to the end of its episode: `seed_germinated` and the events about it that follow, from which\n\
-        `entered`, `last_stage`, `end` (of `seed_committed` or `seed_pruned`, the later one), `pruned` (`seed_pruned`), `contribution`\n\
-        (`counterfactual_matrix`, the last one) and `shapley` are drawn." {
-        round: Integer, "", "from 0", "round";
+    seeds, "A row for every seed, from its germination to the end of its episode: `seed_germinated`, with values from the later events about the\n\
+        seed: `entered`, `last_stage`, `end` (of `seed_committed` or `seed_pruned`, the later one), `pruned` (`seed_pruned`), `contribution`\n\
+        (`counterfactual_matrix`, the last one) and `shapley`." {
+        round: Integer, "", "round, from 0", "round";
         env: Integer, "", "index of the env, from 0", "env";
-        episode: Integer, "", "round times envs, plus env", "episode";
-        seed_id: Text, "", "`e{episode}.{slot}.{n}`", "seed_id";
-        slot: Text, "", "its slot", "slot";
-        blueprint: Text, "", "the recipe of its module";
-        params: Integer, "parameters", "of its module";
+        episode: Integer, "", "round times the number of envs, plus env", "episode";
+        seed_id: Text, "", "id of the seed: `e{episode}.{slot}.{n}`", "seed_id";
+        slot: Text, "", "slot of the seed", "slot";
+        blueprint: Text, "", "recipe of its module";
+        params: Integer, "parameters", "parameters of its module";
         style: Text, "", "curve and operator of its blend";
-        tempo_steps: Integer, "steps", "of its first blend";
+        tempo_steps: Integer, "steps", "length of its first blend";
         alpha_target: Number, "0 to 1", "amplitude to blend to";
         accuracy_before: Number, "%", "validation accuracy when it germinated", "data.accuracy";
         germinated_step: Integer, "step", "in which it germinated", "step";
@@ -167,116 +167,116 @@ tables! {
         holding_step: Integer, "step", "in which it was first held", "entered.HOLDING";
         committed_step: Integer, "step", "in which it was committed", "entered.COMMITTED";
         pruned_step: Integer, "step", "in which it was removed", "pruned.step";
-        last_stage: Text, "", "at the end of the episode; of a removed seed, when it was removed", "last_stage";
-        prune_reason: Text, "", "why it was removed", "pruned.data.reason";
-        pruned_by: Text, "", "who ordered it", "pruned.data.initiator";
+        last_stage: Text, "", "stage at the end of the episode, or when it was removed", "last_stage";
+        prune_reason: Text, "", "reason for its removal", "pruned.data.reason";
+        pruned_by: Text, "", "side that ordered its removal", "pruned.data.initiator";
         total_improvement: Number, "points", "accuracy gained from germination to commit or removal", "end.total_improvement";
         blending_delta: Number, "points", "accuracy gained from the beginning of the blend to commit or removal", "end.blending_delta";
         contribution: Number, "points", "validation accuracy lost without it, as last measured", "contribution.points";
-        contribution_error: Number, "points", "its paired standard error", "contribution.error";
+        contribution_error: Number, "points", "paired standard error of the contribution", "contribution.error";
         shapley: Number, "points", "its share of what all seeds add, at the end of the episode", "shapley";
     }
     decisions of decision, "A row for every env and step in which a controller decided: `decision`." {
-        round: Integer, "", "from 0", "round";
+        round: Integer, "", "round, from 0", "round";
         env: Integer, "", "index of the env, from 0", "env";
-        episode: Integer, "", "round times envs, plus env", "episode";
-        step: Integer, "", "of the episode, from 1", "step";
+        episode: Integer, "", "round times the number of envs, plus env", "episode";
+        step: Integer, "", "step of the episode, from 1", "step";
         op: Text, "", "operation";
-        slot: Text, "", "that it is about; empty for a wait";
-        blueprint: Text, "", "of a germination", "data.choice.blueprint";
+        slot: Text, "", "slot of the operation; empty for a wait";
+        blueprint: Text, "", "blueprint of a germination", "data.choice.blueprint";
         style: Text, "", "curve and operator of a blend", "data.choice.style";
         tempo: Text, "", "length of the first blend", "data.choice.tempo";
         alpha_target: Number, "0 to 1", "amplitude to blend to", "data.choice.alpha_target";
         alpha_speed: Text, "", "length of a ramp", "data.choice.alpha_speed";
         alpha_curve: Text, "", "curve of a ramp", "data.choice.alpha_curve";
-        blocked: Text, "", "why it was not executed; empty if it was";
-        allowed: Text else ["WAIT"], "", "operations that were legal; JSON";
-        reason: Text, "", "the controller's";
+        blocked: Text, "", "reason why it was not executed; empty if it was";
+        allowed: Text else ["WAIT"], "", "legal operations; JSON";
+        reason: Text, "", "the controller's reason";
         value: Number, "reward", "the critic's estimate of the return";
-        probabilities: Text, "0 to 1", "of the chosen options, by head; JSON", "data.p";
-        op_probabilities: Text, "0 to 1", "of the operations in `allowed`; JSON", "data.op_probs";
-        reward: Number, "reward", "of the step";
-        reward_terms: Text, "reward", "every term that is not zero; JSON", "data.terms";
-        contribution: Number, "points", "of the slot's seed";
+        probabilities: Text, "0 to 1", "probabilities of the chosen options, by head; JSON", "data.p";
+        op_probabilities: Text, "0 to 1", "probabilities of the operations in `allowed`; JSON", "data.op_probs";
+        reward: Number, "reward", "reward of the step";
+        reward_terms: Text, "reward", "terms of the reward that are not zero; JSON", "data.terms";
+        contribution: Number, "points", "contribution of the slot's seed";
     }
     updates of learner_update, "A row for every update of the policy, performed or not: `learner_update`." {
-        round: Integer, "", "from 0", "round";
-        performed: Flag, "", "steps were taken and kept", "data.update_performed";
-        skip_reason: Text, "", "why not";
-        updates: Integer, "updates", "performed so far";
-        steps_taken: Integer, "steps", "of the optimizer";
+        round: Integer, "", "round, from 0", "round";
+        performed: Flag, "", "optimizer steps were taken and kept", "data.update_performed";
+        skip_reason: Text, "", "reason why it was not performed";
+        updates: Integer, "updates", "updates performed so far";
+        steps_taken: Integer, "steps", "optimizer steps";
         lr: Number, "", "learning rate";
         entropy_coef: Number, "", "weight of the entropy bonus";
-        loss_total: Number, "", "everything that is minimised";
+        loss_total: Number, "", "total loss that is minimised";
         loss_policy: Number, "", "clipped surrogate objective";
         loss_value: Number, "", "value loss";
         loss_entropy: Number, "", "weighted entropy bonus";
         approx_kl: Number, "nats", "divergence from the policy that acted";
         clip_fraction: Number, "0 to 1", "share of probability ratios beyond the clip";
         entropy_mean: Number, "0 to 1", "normalised entropy, mean over heads that can learn";
-        grad_norm: Number, "", "before clipping, the largest of all steps";
-        steps_valid: Integer, "steps", "that count";
-        steps_actor: Integer, "steps", "that the actor learns from";
+        grad_norm: Number, "", "gradient norm before clipping, the largest of all steps";
+        steps_valid: Integer, "steps", "steps that count";
+        steps_actor: Integer, "steps", "steps that the actor learns from";
         explained_variance: Number, "", "share of the returns' variance that the critic explains";
-        explained_variance_free: Number, "", "the same of the steps with a choice";
+        explained_variance_free: Number, "", "the same for the steps with a choice";
         return_mean: Number, "scaled reward", "mean of the returns";
-        return_std: Number, "scaled reward", "their deviation";
-        update_ms: Number, "ms", "duration";
+        return_std: Number, "scaled reward", "standard deviation of the returns";
+        update_ms: Number, "ms", "duration of the update";
     }
     episodes of episode_finished, "A row for every env and round: `episode_finished`." {
-        round: Integer, "", "from 0", "round";
+        round: Integer, "", "round, from 0", "round";
         env: Integer, "", "index of the env, from 0", "env";
-        episode: Integer, "", "round times envs, plus env", "episode";
-        length: Integer, "steps", "played";
-        end: Text, "", "why it ended";
-        error: Text, "", "of an env that failed";
+        episode: Integer, "", "round times the number of envs, plus env", "episode";
+        length: Integer, "steps", "steps played";
+        end: Text, "", "reason why it ended";
+        error: Text, "", "error of an env that failed";
         outcome: Text, "", "whether it reached the task's success accuracy";
-        final_accuracy: Number, "%", "validation, of the network as it is";
-        committed_accuracy: Number, "%", "validation, with committed seeds alone";
-        final_loss: Number, "nats", "validation";
-        best_accuracy: Number, "%", "validation, of any step";
-        best_step: Integer, "step", "that reached it";
-        test_accuracy: Number, "%", "test part, with committed seeds alone";
-        test_loss: Number, "nats", "test part";
-        param_ratio: Number, "", "parameters over the host's";
-        committed_ratio: Number, "", "parameters of host and committed seeds over the host's";
-        germinated: Integer, "seeds", "planted";
-        committed: Integer, "seeds", "committed";
-        pruned: Integer, "seeds", "removed";
-        contributing: Integer, "seeds", "committed, with a contribution of 1 point or more";
-        rollbacks: Integer, "", "by the governor";
-        reward: Number, "reward", "sum over the episode";
-        return_discounted: Number, "reward", "from the first step on";
-        rent: Number, "points", "mean of a step";
-        reward_terms: Text, "reward", "sums and extremes by term; JSON";
-        train_macs: Integer, "multiply-accumulates", "of training";
-        val_macs: Integer, "multiply-accumulates", "of validation";
+        final_accuracy: Number, "%", "validation accuracy of the network as it is";
+        committed_accuracy: Number, "%", "validation accuracy with only committed seeds";
+        final_loss: Number, "nats", "final validation loss";
+        best_accuracy: Number, "%", "best validation accuracy of any step";
+        best_step: Integer, "step", "step with the best validation accuracy";
+        test_accuracy: Number, "%", "test accuracy with only committed seeds";
+        test_loss: Number, "nats", "test loss";
+        param_ratio: Number, "", "parameters divided by the host's";
+        committed_ratio: Number, "", "parameters of host and committed seeds divided by the host's";
+        germinated: Integer, "seeds", "germinated seeds";
+        committed: Integer, "seeds", "committed seeds";
+        pruned: Integer, "seeds", "removed seeds";
+        contributing: Integer, "seeds", "committed seeds with a contribution of 1 point or more";
+        rollbacks: Integer, "", "rollbacks by the governor";
+        reward: Number, "reward", "sum of the rewards of the episode";
+        return_discounted: Number, "reward", "discounted return from the first step on";
+        rent: Number, "points", "mean rent of a step";
+        reward_terms: Text, "reward", "sum and extremes of each term; JSON";
+        train_macs: Integer, "multiply-accumulates", "compute of training";
+        val_macs: Integer, "multiply-accumulates", "compute of validation";
     }
-    trials, "A row for every training of a sweep: what `sweep.json` has of it. After these columns there is one of type `text` for every\n\
-        field that trials differ in, by its path: `policy.controller`." {
+    trials, "A row for every training of a sweep, from `sweep.json`. After these columns there is one of type `text` for every field in which\n\
+        trials differ. Its name is the path of the field, e.g. `policy.controller`." {
         trial: Text, "", "beginning of its hash, and name of its folder", "id";
         point: Integer, "", "combination of settings, from 0", "point";
-        point_name: Text, "", "where the sweep names its points", "name";
+        point_name: Text, "", "name of the point, if the sweep names its points", "name";
         replicate: Integer, "", "training of the point, from 0", "replicate";
-        seed: Text, "", "`run.seed`, which may need all of 64 bits", "seed";
+        seed: Text, "", "`run.seed`, which may need all 64 bits", "seed";
         state: Text, "", "waiting, done, given_up or failed", "state";
-        reason: Text, "", "why it failed", "result.reason";
-        timed_out: Flag, "", "it ran into its time limit", "result.timed_out";
-        rounds: Integer, "rounds", "played", "rounds_played";
-        env_steps: Integer, "env-steps", "trained", "env_steps";
-        evaluated: Flag, "", "scores are of an evaluation, else of the last ten rounds", "result.training.is_evaluated";
-        accuracy_minus_rent: Number, "points", "final accuracy less the mean rent of a step", "scores.accuracy_minus_rent";
+        reason: Text, "", "reason why it failed", "result.reason";
+        timed_out: Flag, "", "it exceeded its time limit", "result.timed_out";
+        rounds: Integer, "rounds", "rounds played", "rounds_played";
+        env_steps: Integer, "env-steps", "env-steps trained", "env_steps";
+        evaluated: Flag, "", "scores are from an evaluation, else from the last ten rounds", "result.training.is_evaluated";
+        accuracy_minus_rent: Number, "points", "final accuracy minus the mean rent of a step", "scores.accuracy_minus_rent";
         accuracy: Number, "%", "final validation accuracy", "scores.accuracy";
-        committed_accuracy: Number, "%", "validation, of the host with its committed seeds alone", "scores.committed_accuracy";
-        test_accuracy: Number, "%", "test part, of the host with its committed seeds alone", "scores.test_accuracy";
+        committed_accuracy: Number, "%", "validation accuracy of the host with only its committed seeds", "scores.committed_accuracy";
+        test_accuracy: Number, "%", "test accuracy of the host with only its committed seeds", "scores.test_accuracy";
         loss: Number, "nats", "final validation loss", "scores.loss";
-        test_loss: Number, "nats", "test part, of the host with its committed seeds alone", "scores.test_loss";
-        param_ratio: Number, "", "final parameters over the host's", "scores.param_ratio";
-        gmacs: Number, "billions", "multiply-accumulates of an episode", "scores.gmacs";
-        rollbacks: Number, "", "of an episode", "scores.rollbacks";
+        test_loss: Number, "nats", "test loss of the host with only its committed seeds", "scores.test_loss";
+        param_ratio: Number, "", "final parameters divided by the host's", "scores.param_ratio";
+        gmacs: Number, "billions", "multiply-accumulates per episode", "scores.gmacs";
+        rollbacks: Number, "", "rollbacks per episode", "scores.rollbacks";
         curve_area: Number, "%", "mean final accuracy over all rounds", "scores.curve_area";
-        train_s: Number, "s", "of all rounds", "train_s";
-        wall_s: Number, "s", "of all attempts", "result.wall_s";
-        attempts: Integer, "", "how often it was begun or taken up", "result.attempts";
+        train_s: Number, "s", "time of all rounds", "train_s";
+        wall_s: Number, "s", "time of all attempts", "result.wall_s";
+        attempts: Integer, "", "number of times that it was started or resumed", "result.attempts";
     }
 }

@@ -25,32 +25,33 @@ use simic_engine::prelude::*;
 const INTRODUCTION: &str = "\
 # Fields of scenarios and sweeps
 
-Every field that a [scenario](#sections-of-a-scenario), the settings of a [registered part](#settings-of-registered-parts) or
-a [sweep file](#sections-of-a-sweep-file) may have: its default, what it may be, what it means. `simic-engine explain run.n_envs`
-shows one of them, `--set run.n_envs=8` sets it.
+All fields of a [scenario](#sections-of-a-scenario), of the settings of a [registered part](#settings-of-registered-parts) and
+of a [sweep file](#sections-of-a-sweep-file), with their defaults, valid values and meanings. `simic-engine explain run.n_envs`
+explains a field, and `--set run.n_envs=8` sets it.
 
-This page is generated from the declarations that files are checked against: `SIMIC_ENGINE_UPDATE=reference cargo test --test
-repository reference` writes it, `cargo test --test repository reference` fails where it differs.
+This page is generated from the declarations that files are checked against. `SIMIC_ENGINE_UPDATE=reference cargo test --test
+repository reference` writes it, and `cargo test --test repository reference` fails if it differs.
 
-- A field with a default may be left out; *required*: it must be written where its section is.
-- *None or …*: an option, which is written without `Some`, as in `max_steps: 30`.
-- The fields of a section are written in parentheses, `run: (rounds: 3, n_envs: 8)`; so are those of a member of a choice:
-  `host_lr: cosine(end: 0.1)`.
-- *section*, *choice*: the link leads to the table.
+- You can leave out a field with a default. A *required* field must be written if its section is written.
+- *None or …* is an option. It is written without `Some`, as in `max_steps: 30`.
+- The fields of a section are written in parentheses, `run: (rounds: 3, n_envs: 8)`, and so are the fields of a member of a
+  choice, `host_lr: cosine(end: 0.1)`.
+- The links *section* and *choice* lead to the tables.
 ";
 
-/// Of the page of tables.
+/// The beginning of the page of tables.
 const TABLES: &str = "\
 # Tables of runs and sweeps
 
-`simic-engine export-tables RUN -o DIR` writes what a run or a sweep has recorded as Parquet files, one a table: of a run all but the
-last below, of a sweep `trials`. The Python package hands out the same as Arrow tables. pandas, polars and DuckDB read them as they are.
+`simic-engine export-tables RUN -o DIR` writes the record of a run or a sweep as Parquet files, one per table. A run has all tables
+below except the last, and a sweep has `trials`. The Python package gives you the same as Arrow tables. pandas, polars and DuckDB read
+both directly.
 
-This page is generated from the declarations of the columns: `SIMIC_ENGINE_UPDATE=reference cargo test --test repository reference` writes
-it, `cargo test --test repository reference` fails where it differs. A column of type `integer` is an `int64` in the file, `number` a
-`double`, `text` a `string`, `flag` a `boolean`; a `text` marked JSON holds a list or a map. A cell is empty where nothing was measured,
-unless the type says what stands for it; a number that is not finite is a NaN or an infinity. The last column says where the value
-stands in the [event](telemetry-and-runs.md).
+This page is generated from the declarations of the columns. `SIMIC_ENGINE_UPDATE=reference cargo test --test repository reference`
+writes it, and `cargo test --test repository reference` fails if it differs. A column of type `integer` is an `int64` in the file,
+`number` a `double`, `text` a `string` and `flag` a `boolean`. A `text` marked JSON holds a list or a map. A cell without a measurement
+is empty, unless the type names a value for it (*else*). A number that isn't finite is a NaN or an infinity. The last column is the
+path of the value in the [event](telemetry-and-runs.md).
 ";
 
 /// Explains a path, as `simic-engine explain` does.
@@ -95,7 +96,7 @@ impl Declaration {
             let written = told.filter(|told| *told != "None" && !told.starts_with("none:"));
             return Some(written.map_or_else(
                 || "*required*".into(),
-                |default| format!("{}; *required* where its section is written", code(default)),
+                |default| format!("{}; *required* if its section is written", code(default)),
             ));
         }
         let absent = match field.kind {
@@ -425,7 +426,7 @@ fn page() -> String {
     page.text.push_str("\n## Sections of a scenario\n\n");
     page.below(2, "", "", &Scenario::KIND, &of_scenario);
     page.text.push_str(
-        "\n## Settings of registered parts\n\nOf the parts that the program brings; `simic-engine list` shows all parts.\n",
+        "\n## Settings of registered parts\n\nSettings of the parts that belong to the program. `simic-engine list` shows all parts.\n",
     );
     settings_of_parts(&mut page, &of_scenario);
     page.text.push_str("\n## Sections of a sweep file\n\n");
