@@ -38,20 +38,20 @@ const EXAMPLES: &str = "\
 Examples:
   simic-engine run                        the built-in quickstart, about a minute
   simic-engine run my.ron --rounds 3      your own scenario
-  simic-engine runs                       all runs, and how far they got
+  simic-engine runs                       the runs, their progress and results
   simic-engine show latest                the summary of the newest run again
-  simic-engine <COMMAND> --help           more, with examples
+  simic-engine <COMMAND> --help           more about a command, with examples
   source <(COMPLETE=bash simic-engine)    completes commands, runs and fields; or zsh, fish
 
 Exit codes:
   0         done
   1         reward-audit: the reward can be exploited; diff: the runs differ;
             check: damaged, but it can be resumed
-  2         wrong usage, a scenario or data with problems, or a start-up that failed
+  2         wrong usage, a scenario or data with problems, or a failed start-up
   3         failed while running, or standard output could not be written
   4         the engine stopped training: the policy diverged
   5         trained, but the record is incomplete
-  6         check: it cannot be resumed, but eval, replay or compare can use it
+  6         check: it can't be resumed, but eval, replay or compare can use it
   7         check: unusable
   8         stopped because of an anomaly (run.on_anomaly)
   101, 134  the program itself failed (panic, abort): please report it
@@ -77,8 +77,8 @@ Examples:
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   simic-engine explain                    the sections
-  simic-engine explain run                the fields of one
-  simic-engine explain run.n_envs         what a field means, its range and default
+  simic-engine explain run                the fields of a section
+  simic-engine explain run.n_envs         the meaning, range and default of a field
   simic-engine explain sweep              the fields of a sweep file";
 const NEW_EXAMPLES: &str = "\
 Examples:
@@ -110,12 +110,12 @@ impl ColorChoice {
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = "Global options")]
 pub struct GlobalOptions {
     /// Print only errors and results.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print more of the log, and a line an event; twice for everything.
+    /// Print more of the log and every event; twice for everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Colours in the output.
@@ -134,35 +134,35 @@ pub struct GlobalOptions {
     /// Append the log to this file, not to the run's log.txt.
     #[arg(long, global = true, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
-    /// Worker threads; all cores if left out.
+    /// Worker threads [default: all cores].
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// End at once when standard input does: with the process that holds its other end.
+    /// End at once when standard input ends, with the process at its other end.
     #[arg(long, global = true, hide = true)]
     pub ends_with_input: bool,
-    /// End at once when this file is there: another process plays what this one does.
+    /// End at once when this file exists, because another process has taken over.
     #[arg(long, global = true, hide = true, value_name = "FILE")]
     pub ends_at: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Train what a scenario describes.
+    /// Run the training that a scenario describes.
     #[command(after_help = run::RUN_EXAMPLES)]
     Run(Box<RunOptions>),
-    /// Train a policy on recorded trajectories: a run without envs, as the scenario's learner.algorithm says.
+    /// Train a policy on recorded trajectories, without envs, by the scenario's learner.algorithm.
     #[command(after_help = run::LEARN_EXAMPLES)]
     Learn(Box<RunOptions>),
     /// Resume a run that was stopped or killed, from its newest checkpoint.
     #[command(after_help = run::RESUME_EXAMPLES)]
     Resume(ResumeOptions),
-    /// List runs: how far they came, what they reached.
+    /// List runs with their progress and results.
     #[command(after_help = recorded::RUNS_EXAMPLES)]
     Runs(RunsOptions),
-    /// Print the summary of a run again; of one that has not ended, what there is so far.
+    /// Print the summary of a run again, or its results so far if it hasn't ended.
     #[command(after_help = recorded::SHOW_EXAMPLES)]
     Show(ShowOptions),
-    /// Write a run or a sweep as one HTML file: what grew where, when, worth what, and why the rest was pruned.
+    /// Write a run or a sweep as one HTML file: what grew, where and when, what it was worth, and why the rest was pruned.
     #[command(after_help = recorded::REPORT_EXAMPLES)]
     Report(ReportOptions),
     /// Show a run in the terminal, live or as a replay.
@@ -171,22 +171,22 @@ pub enum Command {
     /// Write a grown network, or the policy that grew it, as plain PyTorch.
     #[command(after_help = recorded::EXPORT_EXAMPLES)]
     Export(ExportOptions),
-    /// Write what a run or a sweep has recorded as Parquet tables, for pandas, polars or DuckDB.
+    /// Write the record of a run or a sweep as Parquet tables, for pandas, polars or DuckDB.
     #[command(after_help = recorded::EXPORT_TABLES_EXAMPLES)]
     ExportTables(ExportTablesOptions),
-    /// Verify a run or a sweep: hashes, checkpoints, events, tables; and say what it can be used for.
+    /// Verify hashes, checkpoints, events and tables of a run or a sweep, and say what it can be used for.
     #[command(after_help = recorded::CHECK_EXAMPLES)]
     Check(CheckRunOptions),
-    /// Name the first field in which two runs differ: scenario, events, checkpoints.
+    /// Print the first field in which the scenarios, events or checkpoints of two runs differ.
     #[command(after_help = recorded::DIFF_EXAMPLES)]
     Diff(DiffOptions),
-    /// Play a run's policy as it is against baselines, on the same episodes.
+    /// Play a run's policy, unchanged, against baselines on the same episodes.
     #[command(after_help = compare::EVAL_EXAMPLES)]
     Eval(Box<EvalOptions>),
     /// Compare methods over the trainings of runs and sweeps: is one better than the other, and by how much?
     #[command(after_help = compare::COMPARE_EXAMPLES)]
     Compare(Box<CompareOptions>),
-    /// Run many trainings of one scenario, with different settings and seeds, on this machine or many.
+    /// Run many trainings of one scenario, with different settings and seeds, on one machine or many.
     #[command(after_help = sweep::SWEEP_EXAMPLES)]
     Sweep(Box<SweepOptions>),
     /// Check scenarios, their data and devices, and sweep files, without running anything.
@@ -195,38 +195,38 @@ pub enum Command {
         /// Scenario and sweep files; - is standard input.
         #[arg(required = true, value_name = "FILE")]
         scenarios: Vec<PathBuf>,
-        /// Look neither at data nor for devices: for a machine that has none of them.
+        /// Skip the checks of data and devices, for a machine without them.
         #[arg(long)]
         no_data: bool,
     },
-    /// Play scripted exploiters against the reward of a scenario: does it pay for anything but growth?
+    /// Play scripted exploiters against the reward of a scenario, to see if it pays for anything but growth.
     #[command(after_help = REWARD_AUDIT_EXAMPLES)]
     RewardAudit {
         /// Scenario file; - is standard input.
         scenario: PathBuf,
-        /// Set a field; may be given often.
+        /// Set a field; can be repeated.
         #[arg(long = "set", value_name = "PATH=VALUE")]
         sets: Vec<String>,
     },
-    /// Let another program decide, over standard input and output: the envs of a scenario for reinforcement learning.
+    /// Serve the envs of a scenario over standard input and output, for reinforcement learning in another program.
     #[command(after_help = run::SERVE_EXAMPLES)]
     ServeEnvs(ServeOptions),
     /// Print a scenario that grows a network on your own data.
     #[command(after_help = data::INIT_EXAMPLES)]
     Init(CheckOptions),
-    /// Look at data sets on disk.
+    /// Inspect data sets on disk.
     #[command(after_help = data::CHECK_EXAMPLES)]
     Data {
         #[command(subcommand)]
         command: DataCommand,
     },
-    /// Look at recorded trajectories, data to learn from without playing.
+    /// Inspect recorded trajectories, data to learn from without playing.
     #[command(after_help = recorded::TRAJ_EXAMPLES)]
     Traj {
         #[command(subcommand)]
         command: TrajCommand,
     },
-    /// List what this build knows.
+    /// List the names that this build knows.
     #[command(after_help = LIST_EXAMPLES)]
     List {
         /// tasks, data, hosts, blueprints, rewards, controllers, networks, presets, events, detectors or plugins.
@@ -236,16 +236,16 @@ pub enum Command {
     /// Explain one field of a scenario or a sweep file, or list the fields of a section.
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain {
-        /// Dotted path, e.g. run.n_envs; the sections if left out.
+        /// Dotted path, e.g. run.n_envs; without it, all sections are listed.
         path: Option<String>,
     },
-    /// Adapt a trained network to a few images of something new, with the given network inside as it is.
+    /// Adapt a trained network to a few images of a new kind, with the given network unchanged inside.
     #[command(after_help = grow::ADAPT_EXAMPLES)]
     Adapt(Box<AdaptOptions>),
-    /// Grow a network on your data within a budget, and compare it with what else the compute could have been spent on.
+    /// Grow a network on your data within a budget, and compare it with other uses of the same compute.
     #[command(after_help = grow::GROW_EXAMPLES)]
     Grow(Box<GrowOptions>),
-    /// Write a crate of your own: a program with this command line and a system and a seed module of yours.
+    /// Create a crate: a program with this command line, a system and a seed module of your own.
     #[command(after_help = NEW_EXAMPLES)]
     New(NewOptions),
 }
@@ -269,8 +269,7 @@ pub enum ListWhat {
 pub struct NewOptions {
     /// Folder of the crate; its last part is the crate's name.
     pub path: PathBuf,
-    /// The engine that it is built on: a folder with its sources, or the URL of a git repository [default: what this program
-    /// was built from].
+    /// Engine to build on: a folder with its sources, or the URL of a git repository [default: the source of this program].
     #[arg(long, value_name = "PATH|URL")]
     pub engine: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Of `init` and `data`.
+//! Options of `init` and `data`.
 
 use std::ops::Bound::{Excluded, Unbounded};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ Examples:
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum DataCommand {
-    /// Read a data set: what it is, how many images of which class or tokens, or what is wrong and where.
+    /// Read a data set, and print its kind and its images per class or tokens, or what is wrong and where.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckOptions),
 }
@@ -33,30 +33,30 @@ Examples:
   simic-engine data check set.npz --json
   simic-engine data check train.bin --format tokens --vocab 50257
 
-Exit code 2: it cannot be loaded; standard error says why.";
+Exit code 2: the data can't be loaded; standard error says why.";
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct CheckOptions {
     /// Archive, file or folder.
     pub path: PathBuf,
-    /// Labels, where they are in a file of their own.
+    /// Labels, if they are in a separate file.
     pub labels: Option<PathBuf>,
     /// cifar10, cifar100, idx, image-folder, npy, npz, text, tokens (llm.c's, or 16 bits each) or tokens32 [default: guessed].
     #[arg(long, value_parser = one_of(&FORMATS), hide_possible_values = true, value_name = "FORMAT")]
     pub format: Option<Format>,
     #[command(flatten)]
     pub arrays: ArrayOptions,
-    /// Different tokens of a text, each below it [default: 65536].
+    /// Number of different tokens of a text; each token is less than this [default: 65536].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(2..=65_536))]
     pub vocab: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct ArrayOptions {
-    /// Sizes of arrays: images, then rows, columns and channels (nhwc), or channels first [default: guessed].
+    /// Dimensions of arrays: images, then rows, columns and channels (nhwc), or channels first (nchw) [default: guessed].
     #[arg(long, value_parser = one_of(&LAYOUTS), hide_possible_values = true, value_name = "nhwc|nchw")]
     pub layout: Option<ArrayLayout>,
-    /// Pixel value that means 1.0 [default: 255, or 1 for floats none of which is above it].
+    /// Pixel value that stands for 1.0 [default: 255, or 1 for floats up to 1].
     #[arg(long, value_name = "VALUE", value_parser = within(FloatRange(Excluded(0.0), Unbounded)))]
     pub scale: Option<f64>,
 }

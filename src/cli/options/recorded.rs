@@ -1,4 +1,4 @@
-//! Of commands about what was recorded: `runs`, `show`, `report`, `watch`, `check`, `diff`, `traj`, `export` and `export-tables`.
+//! Commands about records: `runs`, `show`, `report`, `watch`, `check`, `diff`, `traj`, `export` and `export-tables`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,10 +21,10 @@ Examples:
   simic-engine show 20260131-1200 --json";
 pub const REPORT_EXAMPLES: &str = "\
 Examples:
-  simic-engine report latest                       report.html, which also opens offline
-  simic-engine report latest --follow              rewritten while the run plays
-  simic-engine report latest --http                served at http://127.0.0.1:7860, up to date
-  simic-engine report quick -o quick.html          of a sweep; eval and compare have --report";
+  simic-engine report latest                       report.html, which opens anywhere offline
+  simic-engine report latest --follow              updated while the run plays
+  simic-engine report latest --http                at http://127.0.0.1:7860, always up to date
+  simic-engine report quick -o quick.html          for a sweep; eval and compare have --report";
 pub const WATCH_EXAMPLES: &str = "\
 Examples:
   simic-engine watch                      the newest run; ? lists the keys
@@ -33,7 +33,7 @@ Examples:
 
 #[derive(Clone, Debug, Args)]
 pub struct RunsOptions {
-    /// Only runs with this tag; with all of them if given often.
+    /// Only runs with this tag; if repeated, only runs with all tags.
     #[arg(long = "tag", value_name = "WORD")]
     pub tags: Vec<String>,
     /// Folder of the runs [default: $SIMIC_ENGINE_RUNS or runs].
@@ -43,37 +43,38 @@ pub struct RunsOptions {
 
 #[derive(Clone, Debug, Args)]
 pub struct ShowOptions {
-    /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
+    /// Folder or name of a sweep; or a run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
-    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder that contains the run [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct ReportOptions {
-    /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
+    /// Folder or name of a sweep; or a run's folder, its name or the beginning of it, or latest.
     pub run: Option<PathBuf>,
-    /// The file to write [default: report.html]; what is there is replaced.
+    /// File to write; an existing file is replaced [default: report.html].
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write it again and again while the run plays, until it ends.
+    /// Update the file while the run plays, until it ends.
     #[arg(long)]
     pub follow: bool,
-    /// Write nothing and show it to browsers on this machine, up to date, until Ctrl-C; without a run, the list of all.
+    /// Serve the report to browsers on this machine, always up to date, until Ctrl-C, and write no file; without a run, list all
+    /// runs.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7860")]
     pub http: Option<SocketAddr>,
-    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder that contains the run [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct WatchOptions {
-    /// The run's folder, its name or the beginning of it, or latest.
+    /// Run: its folder, its name or the beginning of it, or latest.
     #[arg(default_value = "latest")]
     pub run: PathBuf,
-    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder that contains the run [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -84,10 +85,10 @@ Examples:
   simic-engine check runs/sweeps/quick    a sweep and all of its trials
   simic-engine check 20260131-1200 --json
 
-`check` changes nothing, and can check a run while it is played. Exit codes:
+Nothing is changed, so you can check a run while it plays. Exit codes:
   0  no damage
   1  damaged, but it can be resumed
-  6  it cannot be resumed, but the output names its other uses
+  6  it can't be resumed, but can be used for what is printed
   7  unusable";
 pub const DIFF_EXAMPLES: &str = "\
 Examples:
@@ -98,24 +99,24 @@ Examples:
 `diff` leaves out clocks, sizes and numbers of events. Exit codes:
   0  no difference
   1  they differ
-  2  they cannot be compared";
+  2  they can't be compared";
 
 #[derive(Clone, Debug, Args)]
 pub struct CheckRunOptions {
-    /// A run or a sweep: its folder, its name or the beginning of a run's, or latest.
+    /// Run or sweep: its folder or name, the beginning of a run's name, or latest.
     pub folder: PathBuf,
-    /// Folder in which it is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder that contains it [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct DiffOptions {
-    /// A run: its folder, its name or the beginning of it, or latest.
+    /// Run: its folder, its name or the beginning of it, or latest.
     pub left: PathBuf,
-    /// The other one.
+    /// The other run.
     pub right: PathBuf,
-    /// The first N differences of every kind; 10 if N is left out. Without it, the first of all.
+    /// Print the first N differences of every kind, 10 if N is left out, instead of the first of all.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10", require_equals = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub all: Option<u32>,
     /// Compare only these: scenario, events, checkpoints.
@@ -127,7 +128,7 @@ pub struct DiffOptions {
         value_name = "A,B"
     )]
     pub only: Vec<DiffKind>,
-    /// Folder in which the runs are looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder that contains the runs [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -149,27 +150,27 @@ pub const TRAJ_EXAMPLES: &str = "\
 Examples:
   simic-engine run my.ron --set run.trajectories=true
   simic-engine traj info latest           what the newest run has recorded
-  simic-engine traj check a.traj b.traj   whether a policy can learn from both together
+  simic-engine traj check a.traj b.traj   are they intact, and can they be learnt from together?
 
 docs/reference/trajectories.md describes the files. The Python package reads them.";
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum TrajCommand {
-    /// Say what a set of trajectories holds.
+    /// Describe a set of trajectories.
     Info {
-        /// Folder of a set; or the run's folder, its name or the beginning of it, or latest.
+        /// Folder of a set; or a run's folder, its name or the beginning of it, or latest.
         #[arg(value_name = "SET|RUN")]
         run: PathBuf,
-        /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+        /// Folder that contains the run [default: $SIMIC_ENGINE_RUNS or runs].
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Verify sets: every shard against its checksum and the manifest, and all of them against the first.
+    /// Verify sets: every shard against its checksum and the manifest, and every set against the first.
     Check {
         /// Folders of sets or runs, or names of runs.
         #[arg(required = true, value_name = "SET|RUN")]
         sources: Vec<PathBuf>,
-        /// Folder in which runs are looked for [default: $SIMIC_ENGINE_RUNS or runs].
+        /// Folder that contains the runs [default: $SIMIC_ENGINE_RUNS or runs].
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
@@ -177,57 +178,57 @@ pub enum TrajCommand {
 
 pub const EXPORT_EXAMPLES: &str = "\
 Examples:
-  simic-engine export latest -o grown/                        the newest run's best kept network
+  simic-engine export latest -o grown/                        the best network of the newest run
   simic-engine export latest --round 8 --env 7 -o grown/
   simic-engine export runs/mine/networks/round8-env7.safetensors -o grown/
   cd grown && python -c 'import network; print(network.load())'
-  simic-engine export latest --policy -o policy/              its policy, for VectorEnv in Python
+  simic-engine export latest --policy -o policy/              the policy, for VectorEnv in Python
 
-The folder needs only torch. It holds network.py with network.safetensors, card.md and card.json,
-which describe the network, and kept.safetensors, the engine's own file.";
+The folder needs only torch. It has network.py with network.safetensors, a description in card.md
+and card.json, and kept.safetensors, the engine's own file.";
 pub const EXPORT_TABLES_EXAMPLES: &str = "\
 Examples:
   simic-engine export-tables latest -o tables
   simic-engine export-tables runs/sweeps/quick -o tables
   python -c \"import pandas; print(pandas.read_parquet('tables/rounds.parquet'))\"
 
-A run has rounds, steps, seed_steps, seeds, decisions, updates and episodes. A sweep has trials.
-docs/reference/tables.md describes the columns. Tables of an earlier export are replaced.";
+A run has the tables rounds, steps, seed_steps, seeds, decisions, updates and episodes, a sweep has
+trials. docs/reference/tables.md describes the columns. Tables of an earlier export are replaced.";
 
 #[derive(Clone, Debug, Args)]
 pub struct ExportOptions {
-    /// The run's folder, its name or the beginning of it, or latest; or a network that was kept, a .safetensors file; with
-    /// --policy also the folder of a saved policy.
+    /// Run: its folder, its name or the beginning of it, or latest; or the .safetensors file of a kept network; with --policy
+    /// also the folder of a saved policy.
     #[arg(value_name = "RUN|FILE")]
     pub from: PathBuf,
     /// Folder to write: a new one, or an earlier export.
     #[arg(short = 'o', long, value_name = "DIR")]
     pub to: PathBuf,
-    /// The network of this env, from 0 [default: the best of all].
+    /// Export the network of this env, from 0 [default: the best of all].
     #[arg(long, value_name = "ENV")]
     pub env: Option<u32>,
-    /// The network of this round, from 1 [default: the best of all].
+    /// Export the network of this round, from 1 [default: the best of all].
     #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
     pub round: Option<u32>,
-    /// The policy that decided, in place of a network.
+    /// Export the policy that decided, instead of a network.
     #[arg(long, conflicts_with_all = ["env", "round"])]
     pub policy: bool,
-    /// Remove all that the folder holds.
+    /// Remove everything in the folder.
     #[arg(long)]
     pub force: bool,
-    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder that contains the run [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct ExportTablesOptions {
-    /// Folder or name of a sweep; or the run's folder, its name or the beginning of it, or latest.
+    /// Folder or name of a sweep; or a run's folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
-    /// Folder for the tables; it is made if it is not there.
+    /// Folder for the tables; it is created if it doesn't exist.
     #[arg(short = 'o', long = "output", value_name = "DIR")]
     pub output: PathBuf,
-    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder that contains the run [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Of `run`, `learn`, `resume` and `serve-envs`.
+//! Options of `run`, `learn`, `resume` and `serve-envs`.
 
 use std::path::PathBuf;
 
@@ -20,22 +20,22 @@ pub const LEARN_EXAMPLES: &str = "\
 Examples:
   simic-engine learn clone.ron
   simic-engine learn clone.ron --rounds 40 --seed 8
-  simic-engine resume latest              it is a run like any other
+  simic-engine resume latest              a run like any other
   simic-engine eval latest --against wait
 
 A round is an update. `simic-engine explain learner.algorithm` lists the algorithms.";
 pub const RESUME_EXAMPLES: &str = "\
 Examples:
   simic-engine resume latest
-  simic-engine resume latest --extend 5   five more rounds
-  simic-engine resume 20260131-1200       the beginning of a name, if only one run has it
+  simic-engine resume latest --extend 5   five rounds more
+  simic-engine resume 20260131-1200       the beginning of a name, if no other run has it
   simic-engine resume latest --from 40    back to the checkpoint after 40 rounds";
 pub const SERVE_EXAMPLES: &str = "\
 Examples:
-  simic-engine serve-envs                 the built-in quickstart, for a program that decides
+  simic-engine serve-envs                 the built-in quickstart, for a program to speak to
   simic-engine serve-envs my.ron --set run.n_envs=16 --seed 7
 
-simic_engine.VectorEnv of the Python package starts this command itself.
+simic_engine.VectorEnv, of the Python package, is such a program. It starts this command itself.
 docs/reference/serve_envs.md describes the frames. Exit code 143: standard input was closed.";
 
 /// Values of --progress.
@@ -44,13 +44,13 @@ pub enum ProgressStyle {
     /// Bars on a terminal, plain lines elsewhere.
     #[default]
     Auto,
-    /// One line a round above two bars and a status line; plain lines where there is no terminal, with a note.
+    /// One line per round above two bars and a status line; without a terminal, plain lines and a note.
     Bar,
-    /// A view of the whole run on the screen; as `Bar` where there is no terminal.
+    /// A view of the whole run on the screen; as `Bar` without a terminal.
     Tui,
-    /// One line a round.
+    /// One line per round.
     Plain,
-    /// One JSON event a round.
+    /// One JSON event per round.
     Json,
     /// Nothing.
     None,
@@ -58,18 +58,18 @@ pub enum ProgressStyle {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunOptions {
-    /// Scenario or sweep file, - for standard input; the built-in quickstart if left out.
+    /// Scenario or sweep file; - is standard input [default: the built-in quickstart].
     pub scenario: Option<PathBuf>,
-    /// Set a field, e.g. run.rounds=3; may be given often.
+    /// Set a field, e.g. run.rounds=3; can be repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
     /// Folder of runs [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Name of the run's own folder, which must not be there yet [default: time, name and hash].
+    /// Name of the run's own folder, which must not exist yet [default: time, name and hash].
     #[arg(long, value_name = "ID", value_parser = run_id, hide = true)]
     pub id: Option<String>,
-    /// Folder in which relative paths of the scenario start [default: the scenario's].
+    /// Folder that relative paths of the scenario start from [default: the scenario's].
     #[arg(long, value_name = "DIR", hide = true)]
     pub relative_to: Option<PathBuf>,
     /// Stop after this many rounds; `resume` continues.
@@ -87,19 +87,19 @@ pub struct RunOptions {
     /// Same as --set run.max_steps=…
     #[arg(long, value_name = "N")]
     pub steps: Option<String>,
-    /// Device of envs and policy; auto: cuda:0 or cpu.
+    /// Device of envs and policy; auto is cuda:0 or cpu.
     #[arg(long, value_name = "auto|cpu|cuda:N")]
     pub device: Option<String>,
-    /// Several devices, over which the envs are spread.
+    /// Several devices over which the envs are spread.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub devices: Vec<String>,
     /// auto, bar, tui, plain, json or none.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "HOW")]
     pub progress: ProgressStyle,
-    /// Say what would be run, and stop.
+    /// Print what would be run, and stop.
     #[arg(long)]
     pub dry_run: bool,
-    /// A word that `runs --tag` finds; may be given often.
+    /// Word by which `runs --tag` finds the run; can be repeated.
     #[arg(long = "tag", value_name = "WORD")]
     pub tags: Vec<String>,
 }
@@ -162,27 +162,24 @@ fn automatic_device() -> &'static str {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct ResumeOptions {
-    /// The run's folder, its name or the beginning of it, or latest.
+    /// Run: its folder, its name or the beginning of it, or latest.
     pub run: PathBuf,
-    /// Checkpoint to resume from: last, best, or the number of rounds played by then; what was recorded after it is
-    /// moved aside.
+    /// Checkpoint to resume from: last, best, or the number of rounds played before it; later records are moved aside.
     #[arg(long, value_name = "last|best|ROUND", default_value = "last")]
     pub from: CheckpointName,
-    /// Play this many rounds more than the run was to have.
+    /// Play this many rounds more than planned.
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub extend: Option<u32>,
-    /// Stop once this many rounds of the run are played.
+    /// Stop after this many rounds of the run.
     #[arg(long, value_name = "ROUND", value_parser = clap::value_parser!(u32).range(1..))]
     pub until: Option<u32>,
-    /// Change a field. run.rounds, run.checkpoint_every_steps and run.memory_limit_gib may change as they are; others need
-    /// --allow.
+    /// Change a field. run.rounds, run.checkpoint_every_steps and run.memory_limit_gib may always change; others need --allow.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
-    /// A field, or a section of fields, that may change in the course of the run, or data.hash: the data themselves; may be
-    /// given often.
+    /// Field or section that may change during the run, or data.hash for the data itself; can be repeated.
     #[arg(long = "allow", value_name = "PATH")]
     pub allowed: Vec<String>,
-    /// Folder in which the run is looked for [default: $SIMIC_ENGINE_RUNS or runs].
+    /// Folder that contains the run [default: $SIMIC_ENGINE_RUNS or runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// auto, bar, tui, plain, json or none.
@@ -211,9 +208,9 @@ impl ResumeOptions {
 
 #[derive(Clone, Debug, Args)]
 pub struct ServeOptions {
-    /// Scenario file; the built-in quickstart if left out.
+    /// Scenario file [default: the built-in quickstart].
     pub scenario: Option<PathBuf>,
-    /// Set a field, e.g. run.n_envs=16; may be given often.
+    /// Set a field, e.g. run.n_envs=16; can be repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
     /// Same as --set run.seed=…

@@ -1,4 +1,4 @@
-//! Of `sweep`.
+//! Options of `sweep`.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ Examples:
   simic-engine sweep status quick
   simic-engine sweep work quick --shard 2/8
 
-All state of a sweep is in its folder, runs/sweeps/NAME: after a kill, the same command resumes it.";
+All state of a sweep is in its folder, runs/sweeps/NAME. After a kill, the same command resumes it.";
 
 /// `sweep FILE`, or one of its subcommands.
 #[derive(Clone, Debug, Args)]
@@ -30,16 +30,16 @@ pub struct PlayOptions {
     /// Sweep file.
     #[arg(required = true)]
     pub file: Option<PathBuf>,
-    /// Check every trial, say what would be played, and stop.
+    /// Check every trial, print what would be played, and stop.
     #[arg(long)]
     pub dry_run: bool,
-    /// Add trials to a sweep that has been begun, or change its budget.
+    /// Add trials to a sweep that has started, or change its budget.
     #[arg(long)]
     pub extend: bool,
-    /// Make the folder and play nothing: `sweep work` does.
+    /// Create the folder and play nothing; `sweep work` plays the trials.
     #[arg(long)]
     pub plan_only: bool,
-    /// Trials at once, in place of the file's budget.parallel.
+    /// Trials at once, instead of the file's budget.parallel.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub parallel: Option<u16>,
     #[command(flatten)]
@@ -49,10 +49,10 @@ pub struct PlayOptions {
     pub out: Option<PathBuf>,
 }
 
-/// Who starts the workers, and how many.
+/// The program that starts the workers, and their number.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LaunchOptions {
-    /// slurm, ray or hyperqueue starts its workers; see docs/guide.
+    /// Let slurm, ray or hyperqueue start the workers; see docs/guide.
     #[arg(
         long,
         value_enum,
@@ -61,13 +61,13 @@ pub struct LaunchOptions {
         conflicts_with = "plan_only"
     )]
     pub on: Option<Cluster>,
-    /// Tasks of Slurm's array, or trials at once [default: all of use].
+    /// Tasks of Slurm's array, or trials at once [default: as many as useful].
     #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub workers: Option<u32>,
-    /// Ray's cluster, or the directory of HyperQueue's server.
+    /// Address of Ray's cluster, or directory of HyperQueue's server.
     #[arg(long, value_name = "PLACE", requires = "on")]
     pub address: Option<String>,
-    /// An option for sbatch, e.g. --partition=long; may be given often.
+    /// Option for sbatch, e.g. --partition=long; can be repeated.
     #[arg(
         long = "sbatch-arg",
         value_name = "OPTION",
@@ -92,7 +92,7 @@ impl LaunchOptions {
     }
 }
 
-/// A sweep that has been begun.
+/// A sweep that has started.
 #[derive(Clone, Debug, Args)]
 pub struct Begun {
     /// Folder or name of the sweep.
@@ -112,33 +112,33 @@ pub enum SweepCommand {
         #[arg(long)]
         all: bool,
     },
-    /// Run free trials of a sweep until none is left; any number of workers may, on any machines that see the folder.
+    /// Run free trials of a sweep until none is left, with any number of workers on any machines that see the folder.
     Work {
         #[command(flatten)]
         begun: Begun,
-        /// Begin with this part of the trials: 2/8 is the second of eight; then help with the rest.
+        /// Start with this part of the trials, e.g. 2/8 for the second of eight, then help with the rest.
         #[arg(long, value_name = "I/N", default_value = "1/1")]
         shard: Shard,
         /// Play only this trial.
         #[arg(long, value_name = "ID")]
         trial: Option<String>,
-        /// End when nothing is free, instead of waiting for trials whose workers may be lost.
+        /// End when no trial is free, instead of waiting for trials whose workers may be lost.
         #[arg(long)]
         leave: bool,
-        /// Trials at once, in place of the file's budget.parallel.
+        /// Trials at once, instead of the file's budget.parallel.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
         parallel: Option<u16>,
     },
-    /// Write trials.csv, curves.csv and sweep.json of what has ended so far.
+    /// Write trials.csv, curves.csv and sweep.json of the trials that have ended so far.
     Collect {
         #[command(flatten)]
         begun: Begun,
     },
-    /// Let trials that have failed for good be tried again.
+    /// Let workers retry trials that have failed for good.
     Retry {
         #[command(flatten)]
         begun: Begun,
-        /// Their ids; all that have failed if left out.
+        /// Ids of the trials [default: all that have failed].
         trials: Vec<String>,
     },
 }
