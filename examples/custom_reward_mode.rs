@@ -9,7 +9,7 @@ section! {
     /// Settings of the mode.
     #[derive(Copy)]
     pub struct Record {
-        /// Reward of a percentage point beyond the best so far.
+        /// Reward per percentage point above the best so far.
         per_point: f64 = 0.1, POSITIVE;
     }
 }

@@ -35,27 +35,27 @@ use rows::Played;
 /// Settings of the rows.
 #[derive(Clone, Debug, Parser)]
 pub struct Setting {
-    /// As scenarios name it.
+    /// Device, named as in scenarios.
     #[arg(long, default_value = "cpu")]
     device: String,
     #[arg(long, default_value = "device-check")]
     out: PathBuf,
-    /// For a look at the program itself: as little as shows that a row works.
+    /// Plays only as much as shows that each row works, to test the program itself.
     #[arg(long = "quick")]
     is_quick: bool,
-    /// Seconds after which everything has to be over.
+    /// Time limit for everything, in seconds.
     #[arg(long, default_value_t = 480.0)]
     limit_s: f64,
-    /// When that is, in seconds since 1970, so that a second process keeps to it.
+    /// End of that time, in seconds since 1970, for a second process.
     #[arg(long)]
     deadline_s: Option<f64>,
-    /// The row to begin with.
+    /// First row to play.
     #[arg(long, default_value_t = 0)]
     first: usize,
-    /// Plays the run that a row kills, into this folder, and nothing else.
+    /// Only plays the run that a row kills, into this folder.
     #[arg(long, hide = true)]
     victim: Option<PathBuf>,
-    /// Added by `cargo bench`.
+    /// Argument that `cargo bench` adds.
     #[arg(long = "bench", hide = true)]
     _bench: bool,
 }

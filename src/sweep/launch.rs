@@ -24,26 +24,26 @@ const WORKER_MIB: u64 = 256;
 pub enum Cluster {
     /// A job array of workers.
     Slurm,
-    /// A task a trial; needs Python's package ray.
+    /// One task per trial; needs Python's package ray.
     Ray,
-    /// A task a trial; needs Python's package hyperqueue.
+    /// One task per trial; needs Python's package hyperqueue.
     Hyperqueue,
 }
 
-/// A sweep and how its workers are started.
+/// A sweep, and the way its workers are started.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
     /// Folder of the sweep.
     pub folder: &'a SweepFolder,
     /// Trials to play.
     pub plan: &'a Plan,
-    /// This program, by the path that all machines find it under.
+    /// This program, by a path that all machines know.
     pub program: PathBuf,
-    /// Tasks of a job array; trials at once elsewhere. `None`: as many as are of use.
+    /// Tasks of a job array, or trials at once elsewhere. `None`: as many as useful.
     pub workers: Option<usize>,
     /// Trials that a worker of a job array plays at once.
     pub parallel: usize,
-    /// Worker threads of a trial, where that was said.
+    /// Worker threads of a trial, if they are given.
     pub threads: Option<usize>,
     /// CUDA devices of a trial.
     pub gpus: usize,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::bootstrap::Estimate;
 use super::sample::Interval;
 
-/// The test that was declared to decide, before anything was seen.
+/// The test that decides, declared before any result is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionTest {

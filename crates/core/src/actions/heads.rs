@@ -21,7 +21,7 @@ coded_enum! {
         Slot = 0 => "slot",
         /// Blueprint of a germination, by index in the registry.
         Blueprint = 1 => "blueprint",
-        /// Curve and operator of a first blend; of a later ramp, the operator only.
+        /// Curve and operator of a first blend, or only the operator of a later ramp.
         Style = 2 => "style",
         /// Length of a first blend, 3 to 8 steps.
         Tempo = 3 => "tempo",

@@ -8,29 +8,29 @@ coded_enum! {
     /// The head that is always relevant.
     #[derive(Default)]
     LifecycleOp {
-        /// Do nothing.
+        /// Does nothing.
         #[default]
         Wait = 0 => "WAIT",
-        /// Plant a seed.
+        /// Plants a seed.
         Germinate = 1 => "GERMINATE",
-        /// Ramp a seed's amplitude.
+        /// Ramps a seed's amplitude.
         SetAlphaTarget = 2 => "SET_ALPHA_TARGET",
-        /// Remove a seed.
+        /// Removes a seed.
         Prune = 3 => "PRUNE",
-        /// Commit a seed.
+        /// Commits a seed.
         Commit = 4 => "COMMIT",
-        /// Try a seed's next gate.
+        /// Tries a seed's next gate.
         Advance = 5 => "ADVANCE",
     }
 }
 /// An order of a controller; slots are indices into the policy's slot order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LifecycleCommand {
-    /// Nothing.
+    /// Does nothing.
     Wait,
-    /// Plant a seed.
+    /// Plants a seed.
     Germinate {
-        /// Where.
+        /// The slot to grow in.
         slot: usize,
         /// Index of its recipe.
         blueprint: usize,
@@ -41,11 +41,11 @@ pub enum LifecycleCommand {
         /// Amplitude to blend to.
         target: AlphaTarget,
     },
-    /// Ramp a seed's amplitude.
+    /// Ramps a seed's amplitude.
     SetAlphaTarget {
-        /// Of which seed.
+        /// The slot of the seed.
         slot: usize,
-        /// Its operator holds from now on.
+        /// Blend style, whose operator holds from now on.
         style: GerminationStyle,
         /// New amplitude.
         target: AlphaTarget,
@@ -54,23 +54,23 @@ pub enum LifecycleCommand {
         /// Curve of the ramp.
         curve: AlphaCurveAction,
     },
-    /// Remove a seed.
+    /// Removes a seed.
     Prune {
-        /// Which.
+        /// The slot of the seed.
         slot: usize,
         /// Length of the ramp down.
         speed: AlphaSpeed,
         /// Curve of the ramp down.
         curve: AlphaCurveAction,
     },
-    /// Commit a seed.
+    /// Commits a seed.
     Commit {
-        /// Which.
+        /// The slot of the seed.
         slot: usize,
     },
-    /// Try a seed's next gate.
+    /// Tries a seed's next gate.
     Advance {
-        /// Of which seed.
+        /// The slot of the seed.
         slot: usize,
     },
 }

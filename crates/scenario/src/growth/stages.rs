@@ -5,7 +5,7 @@ use super::coded_enum;
 coded_enum! {
     /// The stage of a seed; the code is the observation's one-hot index.
     SeedStage {
-        /// Only the previous stage of a fresh seed.
+        /// The stage before that of a fresh seed.
         Unknown = 0 => "UNKNOWN",
         /// The slot is empty.
         Dormant = 1 => "DORMANT",
@@ -76,7 +76,7 @@ pub struct GateCheck {
 /// Outcome of a gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
-    /// Which gate.
+    /// The gate.
     pub level: GateLevel,
     /// Whether the seed may enter the next stage.
     pub passed: bool,

@@ -8,9 +8,9 @@ use crate::telemetry::encoding::Num;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnomalyState {
-    /// It holds, and did not before.
+    /// The condition holds, and didn't before.
     Onset,
-    /// It holds no more.
+    /// The condition no longer holds.
     Cleared,
 }
 
@@ -19,13 +19,13 @@ pub enum AnomalyState {
 pub struct Anomaly {
     /// Name of the detector.
     pub rule: String,
-    /// Whether it begins.
+    /// Whether the condition has begun or is over.
     pub state: AnomalyState,
     /// The measured value.
     pub value: Num,
     /// The threshold that it was compared with.
     pub threshold: Num,
-    /// The head of the policy; absent for detectors that look at no head.
+    /// The head of the policy; absent for detectors that don't look at a head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
 }

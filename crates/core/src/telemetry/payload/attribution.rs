@@ -97,7 +97,7 @@ impl CounterfactualMatrix {
         u64::MAX.checked_shr(off as u32).unwrap_or(0)
     }
 
-    /// The mask with all players on but one.
+    /// The mask with all players on except one.
     pub fn all_but(&self, player: usize) -> u64 {
         self.all_on() & !1_u64.checked_shl(player as u32).unwrap_or(0)
     }
@@ -111,7 +111,7 @@ impl CounterfactualMatrix {
         short
     }
 
-    /// `v(all) − v(all but the player)` in percentage points: never clamped, need not add up.
+    /// `v(all) − v(all except the player)` in percentage points. It is never clamped, and needn't add up.
     pub fn contribution(&self, player: usize) -> Option<f64> {
         Some(self.accuracy(self.all_on())? - self.accuracy(self.all_but(player))?)
     }

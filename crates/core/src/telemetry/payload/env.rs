@@ -54,7 +54,7 @@ pub struct SeedRow {
     /// Amplitude, 0..1; left out where it is full.
     #[serde(default = "full", skip_serializing_if = "is_full")]
     pub alpha: Num,
-    /// Seed's over host's gradient, per parameter, smoothed; absent where it was not measured, and of committed seeds.
+    /// The seed's gradient divided by the host's, per parameter, smoothed; absent if not measured, and for committed seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_ratio: Option<Num>,
     /// The seed's gradients vanish.
@@ -98,7 +98,7 @@ pub struct HostStabilized {
     pub val_loss: Num,
 }
 
-/// Counts of growth: per episode, in all or of one blueprint; summed over envs per round.
+/// Counts of growth per episode, in total or for one blueprint; per round they are summed over envs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrowthCounts {
     /// Seeds planted.
@@ -119,7 +119,7 @@ pub enum EndReason {
     Horizon,
     /// The env was rolled back too often.
     GovernorLimit,
-    /// It had nothing to gain any more.
+    /// Its accuracy had stopped rising.
     EarlyStop,
     /// The run was asked to stop.
     Stopped,
@@ -133,7 +133,7 @@ pub enum EndReason {
 pub enum Outcome {
     /// The final accuracy reaches the task's success accuracy.
     Success,
-    /// It does not.
+    /// The final accuracy doesn't reach it.
     Timeout,
 }
 
@@ -167,7 +167,7 @@ pub struct EpisodeFinished {
     pub best_accuracy: Num,
     /// The step that reached it.
     pub best_step: u32,
-    /// Accuracy on the test split, which nothing was chosen by.
+    /// Accuracy on the test split, which isn't used for any choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<Num>,
     /// Loss on the test part.
@@ -175,14 +175,14 @@ pub struct EpisodeFinished {
     pub test_loss: Option<Num>,
     /// Steps played.
     pub length: u32,
-    /// The reason of the end.
+    /// The reason why it ended.
     pub end: EndReason,
     /// The error of an env that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Whether it reached its aim.
     pub outcome: Outcome,
-    /// Absent where nothing pays.
+    /// Absent without rewards.
     #[serde(flatten)]
     pub paid: Option<EpisodeRewards>,
     /// The compute of the episode.

@@ -24,7 +24,7 @@ pub enum AlarmVerdict {
     Suspect,
     /// The env is rolled back.
     Panic,
-    /// The loss is taken for how the host is: a rollback could only repeat the last one.
+    /// The loss is accepted as the state of the host, because a rollback could only repeat the last one.
     Accepted,
 }
 
@@ -39,7 +39,7 @@ pub struct GovernorAlarm {
     pub loss: Num,
     /// Anomalies in a row, this one included.
     pub consecutive: u32,
-    /// Anomalies in a row that make a panic.
+    /// Anomalies in a row that lead to a panic.
     pub required: u32,
 }
 
@@ -57,7 +57,7 @@ pub struct GovernorRollback {
 /// A governor's counts in one episode; summed over envs per round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GovernorCounts {
-    /// Steps whose loss was not healthy, those of panics among them.
+    /// Steps with an unhealthy loss, including those of panics.
     pub anomalies: u32,
     /// Steps after which the governor rolled back an env, or would have if it were enabled.
     pub panics: u32,

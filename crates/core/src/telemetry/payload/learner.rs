@@ -60,10 +60,10 @@ pub enum FinitenessGate {
 /// A gate that stopped a minibatch or a whole update.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NonfiniteSource {
-    /// Absent: it was about the whole update.
+    /// Absent if the whole update is meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u32>,
-    /// Absent: it was about the whole update.
+    /// Absent if the whole update is meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minibatch: Option<u32>,
     /// The check that found it.
@@ -100,7 +100,7 @@ pub struct RolloutData {
 pub struct OffPolicy {
     /// Mean joint ratio of that policy to the one that acted; 1 where both are the same.
     pub behaviour_ratio_mean: Num,
-    /// Steps that all of them are worth, as a share: (Σ ratio)² / (N · Σ ratio²).
+    /// Effective number of steps, as a share: (Σ ratio)² / (N · Σ ratio²).
     pub effective_share: Num,
     /// Segments that were too far from it, and left out.
     pub stale_segments: u64,
@@ -155,9 +155,9 @@ pub struct UpdateMeasures {
 pub struct LearnerUpdate {
     /// Steps were taken and kept.
     pub update_performed: bool,
-    /// The reason why not.
+    /// The reason why it wasn't performed.
     pub skip_reason: UpdateSkip,
-    /// Performed so far, this one included.
+    /// Updates performed so far, including this one.
     pub updates: u64,
     /// Failed updates in a row.
     pub consecutive_failures: u32,

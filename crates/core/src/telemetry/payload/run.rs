@@ -22,13 +22,13 @@ pub enum RunState {
     Starting,
     /// Rounds are played.
     Running,
-    /// It waits between two steps, as a command has asked it to.
+    /// The run waits between two steps, at a command.
     Paused,
-    /// It was asked to stop and ends its work.
+    /// A request to stop was made, and the run ends its work.
     Stopping,
     /// All rounds were played.
     Completed,
-    /// It stopped before its last round because it was asked to.
+    /// The run stopped before its last round, at a request.
     Interrupted,
     /// It ended with an error.
     Failed,
@@ -96,7 +96,7 @@ pub struct RunStarted {
     pub task_kind: TaskKind,
     /// Name of the controller.
     pub controller: String,
-    /// Names the orders of the controller, where they are fixed: the hash of a schedule or a replay.
+    /// Hash of the controller's orders, if they are fixed: those of a schedule or a replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller_hash: Option<String>,
     /// Envs in parallel.
@@ -130,7 +130,7 @@ pub struct RunStarted {
     pub resumed_from: Option<String>,
     /// Fast paths that were tried and refused at start-up.
     pub fallbacks: Vec<String>,
-    /// blake3 of `manifest.json` and `scenario.ron`, which nothing changes; empty in a resumed part.
+    /// blake3 of `manifest.json` and `scenario.ron`, which never change; empty in a resumed part.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub file_hashes: BTreeMap<String, String>,
 }
@@ -152,7 +152,7 @@ pub struct RunFinished {
     pub rollbacks: u64,
     /// Step rows that slow sinks have missed.
     pub dropped_events: u64,
-    /// Events that the record is missing, those of earlier parts of a resumed run among them. Absent if it is whole.
+    /// Events that are missing from the record, including those of earlier parts of a resumed run. Absent if it is whole.
     #[serde(default, skip_serializing_if = "is_default")]
     pub missing_events: u64,
     /// The record up to this event.
@@ -202,14 +202,14 @@ pub struct CheckpointSaved {
 pub struct CheckpointLoaded {
     /// Relative to the run directory.
     pub path: String,
-    /// Played next.
+    /// The round that is played next.
     pub round: u32,
     /// Steps of this round that have been played; absent between rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
 }
 
-/// The best host again, with the same data and number of steps, that never grew.
+/// The best host, trained again with the same data and number of steps, without growth.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BaselineMeasured {
     /// Accuracy after the last step, in percent.
@@ -217,8 +217,8 @@ pub struct BaselineMeasured {
     /// Accuracy on the test part, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<Num>,
-    /// Validation accuracies after the last step, percent, of this and up to seven other hosts of its round, by env; of this
-    /// one alone if nothing germinated in the run.
+    /// Validation accuracies after the last step, percent, of this and up to seven other hosts of its round, by env; only of
+    /// this one if nothing germinated in the run.
     pub hosts: Vec<Num>,
 }
 
@@ -276,7 +276,7 @@ pub struct Fallbacks {
     pub kernel: u32,
     /// Training batches computed in f32, because a loss in lower precision was not finite.
     pub autocast: u32,
-    /// Training batches played as usual, because their like could not be recorded as a CUDA graph.
+    /// Training batches played as usual, because they could not be recorded as a CUDA graph.
     pub graph: u32,
 }
 
