@@ -52,7 +52,7 @@ pub struct BlueprintEntry {
     pub grows_in: Vec<Topology>,
 }
 
-/// Who knows hosts: `network::HostRegistry`, which scenarios are checked against.
+/// The knowledge of hosts that scenarios are checked against: `network::HostRegistry`.
 pub trait KnownHosts: fmt::Debug + Send + Sync {
     /// Hosts that `named("..")` may name, sorted.
     fn entries(&self) -> Vec<Entry>;
@@ -60,33 +60,33 @@ pub trait KnownHosts: fmt::Debug + Send + Sync {
     /// The outline of a host with this number of classes; relative paths begin in `folder`.
     ///
     /// # Errors
-    /// Why there is none, in words: a name that is not registered, a file that isn't a network.
+    /// The reason why there isn't one, in words: a name that isn't registered, a file that isn't a network.
     fn outline(&self, host: &HostChoice, classes: i64, folder: Option<&Path>) -> Result<HostOutline, String>;
 }
 
 /// Reader of the user's images: `data::ImagesOnDisk`.
 pub trait KnownImages: fmt::Debug + Send + Sync {
-    /// The values that they settle, for a host of that family; relative paths begin in `folder`.
+    /// The values that the images determine, for a host of that family; relative paths begin in `folder`.
     ///
     /// # Errors
     /// The fault of the data, in words.
     fn settle(&self, source: &DataSource, folder: Option<&Path>, family: &str) -> Result<OwnImages, String>;
 }
 
-/// Fields of a task that the user's images settle, besides the normalisation, which is as measured.
+/// Fields of a task that the user's images determine, except the normalisation, which is as measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnImages {
     /// The images, at the size at which they are read.
     pub data: DataSource,
     /// Labels.
     pub classes: i64,
-    /// A host of the family; `None` where it does not say what it reads.
+    /// A host of the family; `None` if it doesn't say what it reads.
     pub host: Option<HostChoice>,
-    /// Parts that the files do not bring.
+    /// Parts that the files don't contain.
     pub split: SplitSpec,
-    /// Images of a batch.
+    /// Images per batch.
     pub batch_size: usize,
-    /// Batches of a step.
+    /// Batches per step.
     pub batches_per_step: BatchesPerStep,
 }
 
@@ -96,14 +96,14 @@ pub trait KnownRewards: fmt::Debug + Send + Sync {
     fn profile(&self, reward: &RewardConfig) -> RewardProfile;
 }
 
-/// Everything that this build, plugins included, knows by name.
+/// All names that this build knows, including those of plugins.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     /// Tasks that `task: preset("..")` may name.
     pub tasks: Vec<TaskPreset>,
     /// Data sets that `custom(name: "..")` may name.
     pub data: Vec<Entry>,
-    /// Images of the user's own; `None` where no data are to be looked at.
+    /// The user's images; `None` if no data is to be looked at.
     pub images: Option<Arc<dyn KnownImages>>,
     /// Host networks, by family and by name.
     pub hosts: Arc<dyn KnownHosts>,

@@ -308,7 +308,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `parts`: what may be chosen beside the members.
+    /// `parts`: what may be chosen in addition to the members.
     fn unknown_choice(
         &mut self,
         variants: &'static [Variant],
@@ -349,7 +349,7 @@ fn has(given: &[(Name, Node)], field: &Field) -> bool {
     given.iter().any(|(key, _)| key.text == field.name)
 }
 
-/// How a choice is written, e.g. `sgd(lr: .., momentum: .., weight_decay: ..)`.
+/// The written form of a choice, e.g. `sgd(lr: .., momentum: .., weight_decay: ..)`.
 fn form(name: &str, content: &Content) -> String {
     match content {
         Content::Nothing => format!("`{name}` alone"),

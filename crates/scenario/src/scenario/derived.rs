@@ -31,9 +31,9 @@ pub struct ImageShape {
     pub classes: i64,
     /// Colour channels.
     pub channels: i64,
-    /// Pixels.
+    /// Height in pixels.
     pub height: i64,
-    /// Pixels.
+    /// Width in pixels.
     pub width: i64,
 }
 
@@ -129,7 +129,7 @@ impl DataSource {
         }
     }
 
-    /// Whether its files, if they are not packed, have records of one size, which can be read when they are needed.
+    /// Whether its files, unless they are compressed, have records of one size, which can be read when they are needed.
     pub fn has_records(&self) -> bool {
         matches!(
             self,
@@ -154,7 +154,7 @@ impl DataSource {
         Some(TextShape { vocab, block })
     }
 
-    /// Of images; `None` for texts, and where only the files can tell.
+    /// The shape of images; `None` for texts, and if only the files can tell.
     pub fn shape(&self) -> Option<ImageShape> {
         let signed = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
         let (classes, [channels, height, width]) = match self {
@@ -175,7 +175,7 @@ impl DataSource {
         })
     }
 
-    /// Part sizes under `split`, `None` where only the files can tell.
+    /// Part sizes under `split`; `None` if only the files can tell.
     pub fn part_sizes(&self, split: &SplitSpec) -> Option<PartSizes> {
         match self {
             Self::Digits => {
@@ -208,7 +208,7 @@ impl TaskSpec {
         self.val_batch_size.unwrap_or_else(|| self.batch_size.saturating_mul(4))
     }
 
-    /// Training batches per env and step; 0 where the training part is too small.
+    /// Training batches per env and step; 0 if the training part is too small.
     pub fn train_batches(&self, train_samples: usize, n_envs: usize) -> usize {
         let rows = self.batch_size.max(1);
         match self.batches_per_step {

@@ -55,7 +55,7 @@ pub fn stands_for(name: &str, layer: &str) -> bool {
 /// The name in `task.freeze` for the running statistics of all batch norms.
 pub const STATISTICS: &str = "statistics";
 
-/// What `name`, of `task.freeze`, names in the layer called `layer`: a tensor, or those below a name; `None` if nothing in it.
+/// The part of `layer` that `name`, of `task.freeze`, names: a tensor, or those below a name; `None` if it names nothing in it.
 pub fn part_of<'n>(name: &'n str, layer: &str) -> Option<&'n str> {
     name.strip_prefix(layer)?.strip_prefix('.')
 }

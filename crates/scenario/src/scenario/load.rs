@@ -26,7 +26,7 @@ pub struct Input<'a> {
     pub label: &'a str,
     /// The scenario as RON.
     pub text: &'a str,
-    /// Of the command line.
+    /// Overrides on the command line.
     pub overrides: &'a [Override],
 }
 
@@ -43,13 +43,13 @@ pub struct Loaded {
     pub reward: RewardProfile,
     /// Enabled slots in the policy's order.
     pub slots: Vec<SlotId>,
-    /// Where each value that is no default comes from, by path.
+    /// The source of each value other than a default, by path.
     pub origins: BTreeMap<String, String>,
     /// Advice that does not stop the run.
     pub warnings: Report,
 }
 
-/// The source behind the defaults; overrides and presets follow.
+/// The source after the defaults; overrides and presets follow.
 const FILE: usize = 1;
 
 /// The layer below all others and its text, which no scenario changes: a sweep loads thousands of them.

@@ -1,13 +1,13 @@
 //! How often a reward must know what the counterfactual pass measures. The check of a scenario holds section `attribution` to
 //! it.
 
-/// How often a reward must know what the seeds contribute.
+/// Times at which a reward must know the contributions of the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MeasurementNeed {
-    /// The mode does not say.
+    /// The mode doesn't say.
     #[default]
     Unknown,
-    /// The network with the committed seeds alone, at the last step.
+    /// The network with only the committed seeds, at the last step.
     AtTheEnd,
     /// The same at every step.
     EveryStep,
@@ -20,17 +20,17 @@ pub enum MeasurementNeed {
 /// Needs and price of a reward, as its mode declares them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RewardProfile {
-    /// How often it must know what the seeds contribute.
+    /// Times at which it must know the contributions of the seeds.
     pub measurement: MeasurementNeed,
     /// Whether committed seeds must stay players of the counterfactual pass.
     pub measures_committed: bool,
-    /// Its charge for as many parameters as the host has, in percentage points of an episode; `None` where its rent is no
+    /// Its charge for as many parameters as the host has, in percentage points of an episode; `None` if its rent isn't a
     /// multiple of the size.
     pub price: Option<f64>,
 }
 
 impl RewardProfile {
-    /// Of a mode without further needs.
+    /// The profile of a mode without further needs.
     pub const fn needing(measurement: MeasurementNeed) -> Self {
         Self {
             measurement,

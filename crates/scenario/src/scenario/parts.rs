@@ -18,7 +18,7 @@ pub struct Holder {
     fields: &'static [Field],
     /// The field that names the part.
     of: &'static str,
-    /// The field for what may be set of it.
+    /// The field for its settings.
     pub settings: &'static Field,
 }
 
@@ -38,7 +38,7 @@ impl Holder {
         })
     }
 
-    /// Names of the parts that there are.
+    /// Names of the existing parts.
     pub fn parts(self, catalog: &Catalog) -> Vec<String> {
         let named = self.fields.iter().find(|field| field.name == self.of);
         match named.map(|field| field.kind) {
@@ -51,7 +51,7 @@ impl Holder {
 /// A name in a member that holds a choice, but isn't a member of that choice.
 pub struct Guest<'a> {
     holder: Holder,
-    /// Of the choice that it is written in.
+    /// Members of the choice that it is written in.
     pub members: &'static [Variant],
     pub node: &'a Node,
     pub name: &'a str,
@@ -117,7 +117,7 @@ fn is_member(members: &[Variant], name: &str) -> bool {
     members.iter().any(|member| member.name == name)
 }
 
-/// How a member of a choice inside one of these is written, or a part, e.g. `contribution(sparse())`.
+/// The written form of a member of a choice inside one of these, or of a part, e.g. `contribution(sparse())`.
 pub fn form_inside(variants: &'static [Variant], word: &str, catalog: &Catalog) -> Option<String> {
     let is_part = || Holder::of(variants).is_some_and(|holder| holder.parts(catalog).iter().any(|part| part == word));
     let may_be_empty = |member: &&Variant| matches!(member.content, Content::Items(items) if items.iter().all(Field::is_optional_item));

@@ -66,7 +66,7 @@ struct Tasks {
 struct LikeAnother {
     name: String,
     like: String,
-    /// Of those that are listed.
+    /// The question of tasks that are listed.
     question: Option<String>,
     #[serde(default)]
     with: TaskOverrides,

@@ -14,16 +14,16 @@ pub struct Source {
     pub label: String,
     /// All of it.
     pub text: String,
-    /// Where it comes from.
+    /// The origin of the text.
     pub kind: SourceKind,
 }
 
-/// Where text comes from, the weakest first.
+/// Origins of text, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
     /// The defaults of the declarations.
     Defaults,
-    /// A training preset, or what the data settle.
+    /// A training preset, or values that the data determine.
     Preset,
     /// The scenario file.
     File,
@@ -93,7 +93,7 @@ pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
 const PRINTED_PROBLEMS: usize = 50;
 /// Columns of a line that are printed around a problem.
 const WINDOW: usize = 120;
-/// Of these, before a problem in the middle of a long line.
+/// The number of these before a problem in the middle of a long line.
 const BEFORE: usize = 60;
 /// Characters of a name or a message that are printed.
 const WHOLE: usize = 600;
@@ -146,7 +146,7 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    /// Of the line in which `start..end` begins. Reads no more of it than is shown.
+    /// The excerpt of the line in which `start..end` begins. Reads only as much of it as is shown.
     fn of(text: &str, start: usize, end: usize) -> Self {
         let start = start.min(text.len());
         let is_inside = |character: &char| !matches!(character, '\n' | '\r');
@@ -370,7 +370,7 @@ pub struct Paint {
     warning: &'static str,
     strong: &'static str,
     dim: &'static str,
-    /// Behind each part.
+    /// After each part.
     pub off: &'static str,
 }
 

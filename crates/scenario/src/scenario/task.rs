@@ -310,9 +310,9 @@ record! {
     /// Dimensions of images in lists: rows of pixels, with the channels of a pixel next to each other.
     #[derive(Copy, Eq)]
     pub struct ListedShape {
-        /// Pixels.
+        /// Height in pixels.
         height: usize, integer(1, 65536);
-        /// Pixels.
+        /// Width in pixels.
         width: usize, integer(1, 65536);
         /// Values per pixel.
         channels: usize, integer(1, 1024);

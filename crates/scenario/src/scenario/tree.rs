@@ -19,7 +19,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Where a source begins: for problems of the source as a whole.
+    /// The beginning of a source, for problems of the source as a whole.
     pub fn start_of(source: usize) -> Self {
         let (start, end) = (0, 0);
         Self { source, start, end }
@@ -222,7 +222,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         }
     }
 
-    /// Of a record with or without a name; `()` is the empty one.
+    /// Reads a record with or without a name; `()` is the empty one.
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let fields = match &self.value {
             Value::Record(_, fields) => fields.as_slice(),

@@ -21,7 +21,7 @@ pub struct Registry<T: ?Sized + Send + Sync + 'static> {
     refused: Option<NameError>,
 }
 
-/// A part, its line in lists, and what may be set of it.
+/// A part, its line in lists, and its settings.
 struct Registered<T: ?Sized> {
     summary: String,
     settings: Declared,
