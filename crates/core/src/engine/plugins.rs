@@ -74,7 +74,10 @@ impl PluginGroup for SimicPlugins {
             plugins
         };
         let plugins = match self.trajectories {
-            true => plugins.add(TrajectoryPlugin, "inputs and actions of controllers, as data to learn from"),
+            true => plugins.add(
+                TrajectoryPlugin,
+                "inputs and actions of controllers, as data to learn from",
+            ),
             false => plugins,
         };
         plugins.group.add(InventoryPlugin(plugins.rows))
