@@ -90,7 +90,7 @@ fn a_run_that_another_process_plays_is_left_alone_before_anything_of_it_is_read(
     fs::rename(run.join("hidden"), run.join("checkpoints")).expect("they are back");
     fs::remove_file(run.join("events.jsonl")).expect("they go");
     let shown = succeeds(&engine(&format!("show '{}'", run.display())));
-    assert_has(&shown, &["without its events a run cannot be continued"]);
+    assert_has(&shown, &["a run cannot be continued without its events"]);
 }
 
 /// The folder may come from anyone.

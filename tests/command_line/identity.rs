@@ -79,7 +79,7 @@ fn a_run_is_resumed_with_other_data_only_where_that_is_allowed() {
 
     let saved = data_of(&run)[0].as_str().expect("a hash").to_owned();
     let told = format!("the hash of its data set was {saved}, now it is ");
-    assert_has(&message, &[&told, "by --allow data.hash"]);
+    assert_has(&message, &[&told, "continue with this one: --allow data.hash"]);
     assert_eq!(read(&run.join("events.jsonl")), before);
 
     succeeds(&resume(&run, "--extend 1 --allow data.hash"));

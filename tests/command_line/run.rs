@@ -188,7 +188,7 @@ fn the_environment_turns_mixed_precision_off_over_all_flags() {
         json(&succeeds(&dry("--json", "off")))["scenario"]["training"]["amp"],
         "off"
     );
-    assert_has(&refused(&dry("", "on")), &["SIMIC_ENGINE_AMP is \"on\"; valid: off"]);
+    assert_has(&refused(&dry("", "on")), &["SIMIC_ENGINE_AMP is \"on\"; set it to off"]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ const SHORT_ROUNDING: f64 = 1e-6;
 /// The first thing that a look at the folder of a run finds wrong; that a seed module of an application cannot be built is none.
 pub fn problem(run: &Path, catalog: &Catalog) -> Option<String> {
     let findings = check(run, catalog).parts.into_iter().flat_map(|part| part.findings);
-    let is_problem = |found: &Finding| found.weight == Weight::Problem && !found.what.contains("of an application's");
+    let is_problem = |found: &Finding| found.weight == Weight::Problem && !found.what.contains("of an application");
     let mut problems = findings.filter(is_problem);
     problems.next().map(|problem| format!("check: {problem}"))
 }

@@ -154,11 +154,11 @@ fn what_is_given_without_use_is_refused() {
     let check = |labels: Option<&Path>, known| survey(&path, labels, known);
 
     assert_refused(check(None, of_images), "a.txt: --scale doesn't apply to its format");
-    assert_refused(check(None, of_arrays), "--layout says nothing");
-    assert_refused(check(Some(&path), default), "a second file says nothing");
+    assert_refused(check(None, of_arrays), "--layout doesn't apply");
+    assert_refused(check(Some(&path), default), "a second file doesn't apply");
     assert!(check(None, of_text).is_ok());
     let pair = pair(packed(digits::IMAGES), digits::LABELS.to_vec(), of_text);
-    assert_refused(pair, "--vocab says nothing");
+    assert_refused(pair, "--vocab doesn't apply");
 }
 
 #[cfg(unix)]

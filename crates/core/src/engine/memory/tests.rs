@@ -131,7 +131,7 @@ fn where_not_even_one_env_fits_what_else_takes_less_is_named() {
     let refused = MemoryEstimate::check(&loaded, &BlueprintRegistry::default(), 2, room(1 << 20)).unwrap_err();
 
     assert!(
-        refused.contains("this machine has 1.0 MiB left; smaller data"),
+        refused.contains("this machine has 1.0 MiB left; use smaller data"),
         "{refused}"
     );
 }

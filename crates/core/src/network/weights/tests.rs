@@ -214,7 +214,7 @@ fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
             &small(),
             "block0.conv.weight",
             vec![4_i64, 1, 3, 3],
-            "it reads 1 channel, the host 3",
+            "it reads 1 channel, the host reads 3",
         ),
         (
             &padded,

@@ -176,10 +176,10 @@ fn everything_beside_the_parts_is_named_with_the_reason() {
     fs::write(folder.path().join("labels.csv"), "").unwrap();
 
     let expected = [
-        "3 entries were skipped, as they are next to the folders that are read: train/loose.png, extra, labels.csv",
-        "1 entries were skipped, as they are named like a part, but without folders of classes: test",
         &format!("1 entries were skipped, as they are {INNER}: train/cat/old"),
         "2 entries were skipped, as they are hidden, or created by a system: .cache, __MACOSX",
+        "1 entries were skipped, as they are named like a part, but without folders of classes: test",
+        "3 entries were skipped, as they are next to the folders that are read: train/loose.png, extra, labels.csv",
     ];
     assert_eq!(notes_of(&folder), expected.map(|note| format!("image_folder: {note}")));
     assert!(read(folder.path(), None).unwrap().val.is_some());
