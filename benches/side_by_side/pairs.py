@@ -38,6 +38,8 @@ CIFAR_SHAPED = (
 )
 # Slots of all hosts above.
 SLOTS = "r0c0", "r0c1", "r0c2"
+# Words of today and those of older builds, the latest change first.
+OLDER_WORDS = [("auto_forward: true", "auto_forward: (g1: true, g2: true, g3: true)")]
 # Steps from the germination of a seed until it is held.
 STEPS_OF_A_SEED = 5
 # Steps from one germination to the next: a seed waits until the previous one is being blended in.
@@ -106,26 +108,39 @@ WORKLOADS = [
 ]
 
 
-def run(program, fields, workload, folder, *arguments):
-    """Plays the workload's scenario. Returns the resources that the process used."""
-    scenario = Path(folder) / f"{workload['name']}.ron"
-    scenario.write_text(workload["scenario"])
+def run(program, fields, scenario, folder, *arguments):
+    """Plays a scenario. Returns the resources that the process used, and its error if it failed."""
+    path = Path(folder) / "scenario.ron"
+    path.write_text(scenario)
     settings = [part for field in fields for part in ("--set", field)]
-    with tempfile.TemporaryFile() as told:
-        command = [program, "run", scenario, *arguments, *settings]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=told)
+    with tempfile.TemporaryFile() as errors:
+        command = [program, "run", path, *arguments, *settings]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            told.seek(0)
-            sys.exit(f"{program} ended with {process.returncode}:\n{told.read().decode(errors='replace')}")
-    return usage
+        errors.seek(0)
+        failed = process.returncode and f"{program} ended with {process.returncode}:\n{errors.read().decode(errors='replace')}"
+    return usage, failed
 
 
-def play(program, fields, workload, folder):
+def written_for(program, fields, scenario, folder):
+    """The scenario in the words that the program reads, today's if possible."""
+    _, refused = run(program, fields, scenario, folder, "--dry-run")
+    if not refused:
+        return scenario
+    for today, before in OLDER_WORDS:
+        scenario = scenario.replace(today, before)
+        if not run(program, fields, scenario, folder, "--dry-run")[1]:
+            return scenario
+    sys.exit(refused)
+
+
+def play(program, fields, workload, scenario, folder):
     """The figures of the measured part of a play. A figure that it doesn't have is not a number."""
     with tempfile.TemporaryDirectory(dir=folder) as runs:
-        usage = run(program, fields, workload, folder, "--progress", "none", "--out", runs)
+        usage, failed = run(program, fields, scenario, folder, "--progress", "none", "--out", runs)
+        if failed:
+            sys.exit(failed)
         (record,) = [path for path in Path(runs).iterdir() if path.is_dir() and not path.is_symlink()]
         with open(record / "events.jsonl") as lines:
             return figures(workload, map(json.loads, lines), usage)
@@ -246,9 +261,11 @@ def main():
             parser.error(f"{program}: no such program; `cargo build --release` in its sources makes target/release/simic-engine")
     plays = {workload["name"]: [[] for _ in sides] for workload in workloads}
     with tempfile.TemporaryDirectory() as folder:
-        for workload in workloads:
-            for program, fields in sides:
-                run(program, fields, workload, folder, "--dry-run")
+        scenarios = {
+            (workload["name"], side): written_for(program, fields, workload["scenario"], folder)
+            for workload in workloads
+            for side, (program, fields) in enumerate(sides)
+        }
         if options.check:
             print(f"{len(workloads)} scenarios are valid")
             return
@@ -259,7 +276,8 @@ def main():
                 # Every other pair in the opposite order.
                 for side in sorted(range(len(sides)), reverse=pair % 2 == 1):
                     program, fields = sides[side]
-                    played = play(program, fields + fewest if options.smoke else fields, workload, folder)
+                    scenario = scenarios[workload["name"], side]
+                    played = play(program, fields + fewest if options.smoke else fields, workload, scenario, folder)
                     plays[workload["name"]][side].append(played)
                     what = f"{workload['name']} pair {pair + 1} {['first', 'against'][side]}"
                     print(f"{what}: {played['env_steps_per_s']:.1f} env-steps/s", file=sys.stderr, flush=True)

@@ -230,7 +230,7 @@ fn remedy(gaps: &[RecordGap], record: &RunRecord) -> String {
     }
 }
 
-/// Prints the plan: the amount of work and of memory, then the scenario with everything resolved.
+/// Prints the plan: the amount of work and of memory, the algorithms of convolutions, then the scenario with everything resolved.
 fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection> {
     let (loaded, printer) = (&prepared.loaded, context.printer);
     let memory = MemoryEstimate::of(loaded, &context.names.blueprints, context.threads());
@@ -252,9 +252,15 @@ fn dry_run(prepared: &Prepared, context: &Context) -> Result<Outcome, Rejection>
     let text = resolved_ron(&loaded.scenario);
     let text = text.map_err(|error| Rejection::failed(format_args!("the scenario cannot be written: {error}")))?;
     let memory: String = memory.iter().map(|memory| format!("// {memory}\n")).collect();
+    let host = context.names.hosts.of(&task.host, prepared.file.folder.as_deref());
+    let host = host.map_err(|error| Rejection::failed(format_args!("{error}")))?;
+    let convolutions = match host.plan(task.classes).convolutions() {
+        none if none.is_empty() => none,
+        some => format!("// convolutions on a CPU: {some}\n"),
+    };
     let (rounds, envs) = (counted(run.rounds, "round"), counted(run.n_envs, "env"));
     Ok(printer.show(format_args!(
-        "// {}: {rounds} of {envs} x {} steps{work}\n{memory}{text}\n",
+        "// {}: {rounds} of {envs} x {} steps{work}\n{memory}{convolutions}{text}\n",
         task.name, task.max_steps,
     )))
 }

@@ -200,7 +200,7 @@ fn explain_of_an_unknown_path_names_the_nearest() {
 fn a_dry_run_of_the_built_in_quickstart_shows_its_task_and_how_much_memory_it_takes() {
     let shown = succeeds(&engine("run --dry-run --envs 4"));
     let memory = "\n// memory of cpu, 4 envs: about 2";
-    assert_has(&shown, &["digits_impaired", memory]);
+    assert_has(&shown, &["digits_impaired", memory, "1→1 at 8x8 by direct sums"]);
 
     let preview = json(&succeeds(&engine("run --dry-run --json --envs 4")));
     let machine = &preview["memory"][0];

@@ -116,7 +116,10 @@ fn a_path_that_an_engine_would_take_for_something_else_is_refused_by_name() {
 
     for odd in ["/shared/p\ntouch PWNED #", "/shared/a\"b", "/shared/\u{1b}[2J"] {
         let told = refusal(odd, Cluster::Slurm).expect("it is refused").to_string();
-        assert!(told.contains("Slurm cannot take a path") && !told.contains('\n'), "{told}");
+        assert!(
+            told.contains("Slurm cannot take a path") && !told.contains('\n'),
+            "{told}"
+        );
     }
     assert!(refusal("/shared/%{CWD}", Cluster::Hyperqueue).is_some());
     for sound in ["/shared/simic's $(x) `y` {z} 50%", "/shared/ä"] {

@@ -10,6 +10,7 @@ use super::{Features, Head, Host, HostError, InjectionSpec, LayerDesign, OpCost}
 use crate::files::counted;
 use crate::graph::{Graph, LayerGraph, NamedLayer};
 use crate::growth::{SlotId, Topology};
+use crate::kernels::tile_side;
 use crate::nn::{Mode, ParamSet};
 use crate::random::RunRng;
 use crate::scenario::{HostOutline, HostProblem, STATISTICS, part_of, stands_for};
@@ -186,6 +187,46 @@ impl HostPlan {
             batch_norms: batch_norms.collect(),
             problems: self.problems(),
         }
+    }
+
+    /// How a CPU computes the convolutions of the host's own layers in f32: each with its algorithm, in order. For example
+    /// `3→8 at 32x32 by direct sums, 8→16 at 16x16 by tiles of 4x4`.
+    pub fn convolutions(&self) -> String {
+        let mut all: Vec<String> = Vec::new();
+        let mut add = |side, inputs, outputs, kernel, stride| {
+            let way = match tile_side(side, inputs, outputs, kernel, stride) {
+                None => "libtorch".into(),
+                Some(0) => "direct sums".into(),
+                Some(tile) => format!("tiles of {tile}x{tile}"),
+            };
+            let one = format!("{inputs}→{outputs} at {side}x{side} by {way}");
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        };
+        for op in &self.ops {
+            let side = op.input.side;
+            match op.layer.as_ref().map(|layer| layer.graph(op.input)) {
+                Some(LayerGraph::Conv {
+                    inputs,
+                    outputs,
+                    kernel,
+                    stride,
+                    ..
+                }) => add(side, inputs, outputs, kernel, stride),
+                Some(LayerGraph::Residual {
+                    inputs,
+                    outputs,
+                    stride,
+                    ..
+                }) => {
+                    add(side, inputs, outputs, 3, stride);
+                    add(op.output.side, outputs, outputs, 3, 1);
+                }
+                _ => {}
+            }
+        }
+        all.join(", ")
     }
 
     /// The host as plain data.

@@ -353,6 +353,11 @@ char* simic_head(const Tensor* x, const Tensor* weight, const Tensor* bias, Tens
   return operator_call(out, [&] { return head(*x, *weight, *bias); });
 }
 
+// Throws nothing.
+int64_t simic_tile_side(int64_t side, int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride) {
+  return simic::tile_side({1, side, side, inputs, outputs, kernel, false, stride});
+}
+
 // gamma and beta are null without a norm, `features` where the result is the layer's alone.
 char* simic_layer(const Tensor* x, const Tensor* weight, const Tensor* gamma, const Tensor* beta, int64_t groups,
                   double epsilon, bool silu_before, bool silu_after, const Tensor* features, double alpha,

@@ -32,6 +32,13 @@ pub const fn serves_block(inputs: i64, outputs: i64, kernel: i64, stride: i64) -
     serves_convolution(inputs, outputs, kernel, false) && (stride == 1 || stride == 2 && is_whole)
 }
 
+/// The side of the output tiles by which the kernels compute a dense convolution of images `side` pixels high and wide, 4 or 2.
+/// 0 for direct sums, `None` for a convolution that is libtorch's.
+pub fn tile_side(side: i64, inputs: i64, outputs: i64, kernel: i64, stride: i64) -> Option<i64> {
+    let is_served = serves_block(inputs, outputs, kernel, stride);
+    is_served.then(|| ffi::simic_tile_side(side, inputs, outputs, kernel, stride))
+}
+
 /// The tensors of a batch norm, one value a channel each.
 #[derive(Debug)]
 pub struct BatchNorm {

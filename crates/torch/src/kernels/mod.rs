@@ -14,7 +14,7 @@ pub use backward::backward;
 pub use batch::{LossRecord, ValidationColumns, add_validation, cross_entropy, gather_images};
 pub use fused::{
     BatchNorm, BlockEnd, FoldedBlock, GroupNormOf, Onto, Silu, add_scaled, add_scaled_into, conv_block, conv_layer,
-    head, incubate, is_served, max_pool, norm_residual, serves_block, serves_convolution, squeeze_excite,
+    head, incubate, is_served, max_pool, norm_residual, serves_block, serves_convolution, squeeze_excite, tile_side,
 };
 pub use gradients::{
     GradientThresholds, GroupColumns, GroupNorm, clip_group, drop_grads, grad_stats, unscale_grads, zero_grads,

@@ -259,6 +259,7 @@ unsafe extern "C" {
         folded: *mut C_tensor,
         bias: *mut C_tensor,
     ) -> *mut c_char;
+    pub(crate) safe fn simic_tile_side(side: i64, inputs: i64, outputs: i64, kernel: i64, stride: i64) -> i64;
     pub(crate) fn simic_max_pool(x: *const C_tensor, out: *mut *mut C_tensor) -> *mut c_char;
     pub(crate) fn simic_head(
         x: *const C_tensor,

@@ -20,6 +20,8 @@
 
 namespace {
 
+using simic::tile_side;
+
 // ---- one dimension
 
 // F(M, 3): a window of M + 2 inputs, three weights and M outputs at the M + 2 points, and back.
@@ -134,21 +136,6 @@ struct Filter<4> {
 };
 
 // ---- which convolutions
-
-// The side of the tiles by which a convolution is computed; 0 for direct sums.
-//
-// Whole vectors of channels, no positions left out, whole tiles, and much to multiply. The hosts of 8x8 and 28x28 images stay
-// below: their results keep the bits that direct sums have always given.
-INLINE int64_t tile_side(const ConvShape& s) {
-  constexpr int64_t PRODUCTS_OF_4 = 30'000, PRODUCTS_OF_2 = 150'000;
-  if (s.kernel != 3 || s.stride != 1 || s.depthwise) return 0;
-  const int64_t products = s.positions() * s.inputs * s.outputs;
-  const auto fits = [&](int64_t side, int64_t channels) INLINE_LAMBDA {
-    return s.height % side == 0 && s.width % side == 0 && s.inputs % channels == 0 && s.outputs % channels == 0;
-  };
-  if (fits(4, 8) && s.inputs * s.outputs >= 128 && products >= PRODUCTS_OF_4) return 4;
-  return fits(2, 16) && products >= PRODUCTS_OF_2 ? 2 : 0;
-}
 
 INLINE bool is_tiled(const ConvShape& s) { return tile_side(s) != 0; }
 
