@@ -233,7 +233,7 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
         "CHANGELOG.md",
         "docs/architecture.md",
         "docs/glossary.md",
-        "docs/guide/src/SUMMARY.md",
+        "docs/SUMMARY.md",
         "proof/README.md",
         "proof/policy/README.md",
     ];
@@ -265,15 +265,20 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
 
 #[test]
 fn the_summary_lists_the_pages_that_there_are_and_each_is_followed() {
-    let guide = PAGES.iter().filter_map(|page| page.strip_prefix("docs/guide/src/"));
-    let guide: Vec<&str> = guide.collect();
-    let mut files = names(&repository().join("docs/guide/src"));
-    files.retain(|name| name != "SUMMARY.md");
+    let mut listed = links(&parts("docs/SUMMARY.md").1);
+    let followed = PAGES.iter().filter_map(|page| page.strip_prefix("docs/"));
+    let followed: Vec<&str> = followed.collect();
+    assert_eq!(listed[..followed.len()], followed);
 
-    assert_eq!(links(&parts("docs/guide/src/SUMMARY.md").1), guide);
-    let mut followed = guide;
-    followed.sort_unstable();
-    assert_eq!(files, followed);
+    let pages = ["", "guide/src/", "reference/"].into_iter().flat_map(|folder| {
+        let files = names(&repository().join("docs").join(folder)).into_iter();
+        files.map(move |name| format!("{folder}{name}"))
+    });
+    let mut pages: Vec<String> = pages.filter(|page| page.ends_with(".md")).collect();
+    pages.retain(|page| page != "SUMMARY.md");
+    listed.sort_unstable();
+    pages.sort_unstable();
+    assert_eq!(listed, pages);
 }
 
 #[test]
