@@ -382,7 +382,8 @@ fn code(text: &str) -> String {
 /// Without links of rustdoc, fit for a table's cell.
 fn plain(doc: &str) -> String {
     let doc = doc.replace("[`", "`").replace("`]", "`");
-    doc.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+    let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
+    doc.replace('|', "\\|").replace('<', "\\<")
 }
 
 /// The names of the program: those of the engine and of the prior art.

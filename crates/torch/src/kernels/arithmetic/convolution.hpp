@@ -280,10 +280,17 @@ INLINE int64_t convolution_room(const ConvShape& s, int64_t images) {
 // Weights `[outputs, k, k, inputs]` (channels-last) as `[k·k·inputs, packed_channels(outputs)]`, one a lane.
 void pack(const ConvShape& s, const float* weights, float* packed) {
   const int64_t elements = s.elements(), stride = packed_channels(s.outputs);
-  for (int64_t lane = 0; lane < stride; ++lane) {
-    const int64_t o = channel_of_lane(lane, s.outputs);
-    for (int64_t e = 0; e < elements; ++e) packed[e * stride + lane] = o < s.outputs ? weights[o * elements + e] : 0;
-  }
+  for (int64_t first = 0; first < stride; first += 16)
+    for (int64_t e = 0; e < elements; e += 16) {
+      const int count = static_cast<int>(least(16, elements - e));
+      Flat::V v[16];
+      for (int lane = 0; lane < 16; ++lane) {
+        const int64_t o = channel_of_lane(first + lane, s.outputs);
+        v[lane] = o < s.outputs ? Flat::load_at_most(weights + o * elements + e, count) : Flat::zero();
+      }
+      interleave_vectors<16>(v);
+      for (int i = 0; i < count; ++i) Flat::store(packed + (e + i) * stride + first, v[i]);
+    }
 }
 
 // The weights of the convolution that carries gradients back: turned by 180 degrees, channels exchanged:

@@ -211,7 +211,8 @@ INLINE int64_t period_of(int64_t channels) {
 }
 
 INLINE void repeat(const float* values, int64_t channels, int64_t period, float* to) {
-  for (int64_t i = 0, c = 0; i < period; ++i, c = c + 1 == channels ? 0 : c + 1) to[i] = values[c];
+  for (int64_t at = 0; at < period; at += channels)
+    for (int64_t c = 0; c < channels; ++c) to[at + c] = values[c];
 }
 
 // Calls `f(index, offset, count)` for each vector of `n` floats that begin with channel 0: its first float, the place
@@ -222,6 +223,15 @@ INLINE void over_flat(int64_t n, int64_t period, F f) {
   for (; base + period <= n; base += period)
     for (int64_t offset = 0; offset < period; offset += 16) f(base + offset, offset, 16);
   for (int64_t offset = 0; base + offset < n; offset += 16) f(base + offset, offset, static_cast<int>(least(16, n - base - offset)));
+}
+
+// Adds `count` lanes to the totals of their channels, the first of which is `c`.
+INLINE void add_lanes(const float* lanes, int64_t count, int64_t c, int64_t channels, double* totals) {
+  if (c + 16 <= channels && count == 16) {
+    for (int lane = 0; lane < 16; ++lane) totals[c + lane] += lanes[lane];
+    return;
+  }
+  for (int64_t lane = 0; lane < count; ++lane, c = c + 1 == channels ? 0 : c + 1) totals[c] += lanes[lane];
 }
 
 // Adds to `totals[k][channel]` what `f(index, offset, count, V (&out)[K])` gives for each vector of `n` floats.
@@ -250,12 +260,10 @@ INLINE void add_channel_sums(int64_t n, int64_t channels, int64_t period, double
     for (int k = 0; k < K; ++k) {
       const Flat::V sum = Flat::add(Flat::add(sums[0][k], sums[1][k]), Flat::add(sums[2][k], sums[3][k]));
       Flat::store(lanes, sum);
-      int64_t c = first;
-      for (int lane = 0; lane < 16; ++lane, c = c + 1 == channels ? 0 : c + 1) totals[k][c] += lanes[lane];
+      add_lanes(lanes, 16, first, channels, totals[k]);
       if (rest == 0) continue;
       Flat::store(lanes, values[k]);
-      c = first;
-      for (int lane = 0; lane < rest; ++lane, c = c + 1 == channels ? 0 : c + 1) totals[k][c] += lanes[lane];
+      add_lanes(lanes, rest, first, channels, totals[k]);
     }
     first = (first + 16) % channels;
   }

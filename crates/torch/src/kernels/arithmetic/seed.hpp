@@ -23,7 +23,7 @@ INLINE void silu_and_slope(Flat::V x, Flat::V& value, Flat::V& slope) {
 
 // A group norm, applied to one sample at a time.
 struct Norm {
-  int64_t positions, channels, groups, period;
+  int64_t positions, channels, groups, group_channels, period;
   const float* gamma;
   const float* beta;
   double epsilon;
@@ -34,8 +34,8 @@ struct Norm {
 
   INLINE Norm(int64_t positions, int64_t channels, int64_t groups, const float* gamma, const float* beta, double epsilon,
               Scratch& scratch)
-      : positions(positions), channels(channels), groups(groups), period(period_of(channels)), gamma(gamma), beta(beta),
-        epsilon(epsilon), first(scratch.take_doubles(channels)), second(scratch.take_doubles(channels)),
+      : positions(positions), channels(channels), groups(groups), group_channels(channels / groups),
+        period(period_of(channels)), gamma(gamma), beta(beta), epsilon(epsilon), first(scratch.take_doubles(channels)), second(scratch.take_doubles(channels)),
         by_channel(scratch.take(channels)) {
     for (auto& numbers : pattern) numbers = scratch.take(period);
   }
@@ -43,18 +43,18 @@ struct Norm {
   static INLINE int64_t scratch(int64_t channels) { return 5 * channels + 5 * period_of(channels) + 128; }
 
   INLINE int64_t floats() const { return positions * channels; }
-  INLINE int64_t group_width() const { return channels / groups; }
-  INLINE double values() const { return static_cast<double>(positions * group_width()); }
+  INLINE double values() const { return static_cast<double>(positions * group_channels); }
 
   template <class F>
   INLINE void spread(float* to, F of_channel) {
-    for (int64_t c = 0; c < channels; ++c) by_channel[c] = of_channel(c, c / group_width());
+    for (int64_t group = 0, c = 0; group < groups; ++group)
+      for (const int64_t next = c + group_channels; c < next; ++c) by_channel[c] = of_channel(c, group);
     repeat(by_channel, channels, period, to);
   }
 
   INLINE double sum_of_group(const double* of_channels, int64_t group) const {
     double sum = 0;
-    for (int64_t c = group * group_width(); c < (group + 1) * group_width(); ++c) sum += of_channels[c];
+    for (int64_t c = group * group_channels; c < (group + 1) * group_channels; ++c) sum += of_channels[c];
     return sum;
   }
 
@@ -125,7 +125,7 @@ struct Norm {
       const double* of_channels = which == 0 ? second : first;
       for (int64_t group = 0; group < groups; ++group) {
         const float share = static_cast<float>(-inverses[group] * sum_of_group(of_channels, group) / values());
-        for (int64_t c = group * group_width(); c < (group + 1) * group_width(); ++c) by_channel[c] = share;
+        for (int64_t c = group * group_channels; c < (group + 1) * group_channels; ++c) by_channel[c] = share;
       }
       repeat(by_channel, channels, period, pattern[3 + which]);
     }
