@@ -64,13 +64,8 @@ impl Folds {
     /// # Errors
     /// No memory.
     pub fn data(&self, fold: Option<usize>, replayed: Option<&Part>) -> Result<TaskData, DataError> {
-        let learnt = self.chosen(|other| Some(other) != fold)?;
-        let train = match replayed {
-            Some(old) => joined([&learnt, old])?,
-            None => learnt,
-        };
         Ok(TaskData::Images(Box::new(DataSet {
-            train: Arc::new(train),
+            train: Arc::new(self.learnt_part(fold, replayed)?),
             val: chosen(&self.whole.train, &[0])?,
             test: match fold {
                 Some(_) => Part::default(),
@@ -80,16 +75,35 @@ impl Folds {
         })))
     }
 
+    /// The images of [`Self::data`] that a network learns from.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn learnt(&self, fold: Option<usize>, replayed: Option<&Part>) -> Result<Option<TestPart>, DataError> {
+        self.as_test(self.learnt_part(fold, replayed)?)
+    }
+
     /// The images that judge a network of `fold`.
     ///
     /// # Errors
     /// No memory.
     pub fn judges(&self, fold: usize) -> Result<Option<TestPart>, DataError> {
-        let test = self.chosen(|other| other == fold)?;
+        self.as_test(self.chosen(|other| other == fold)?)
+    }
+
+    fn as_test(&self, test: Part) -> Result<Option<TestPart>, DataError> {
         TestPart::of(&TaskData::Images(Box::new(DataSet {
             test,
             ..self.whole.clone()
         })))
+    }
+
+    fn learnt_part(&self, fold: Option<usize>, replayed: Option<&Part>) -> Result<Part, DataError> {
+        let learnt = self.chosen(|other| Some(other) != fold)?;
+        match replayed {
+            Some(old) => joined([&learnt, old]),
+            None => Ok(learnt),
+        }
     }
 
     /// The images of the folds that are `wanted`.

@@ -83,6 +83,11 @@ impl Method {
         !matches!(self, Self::Given | Self::Statistics)
     }
 
+    /// Whether the running statistics of its norms are those of the new images.
+    pub const fn moves_statistics(self) -> bool {
+        !matches!(self, Self::Given | Self::Head | Self::CopyKept)
+    }
+
     /// Whether it is also tried from the end of [`Self::StatisticsAndHead`]: a head that is trained first leaves the features
     /// more as they were (Kumar et al. 2022, arXiv:2202.10054).
     pub const fn may_follow_head(self) -> bool {
@@ -191,7 +196,7 @@ impl Parts {
         // In a network of two layers the body is empty.
         let freeze = freeze.filter(|names| !names.is_empty());
         let steps = match method {
-            Method::Given => 1,
+            Method::Given | Method::Statistics => 1,
             _ => steps,
         };
         let rule = format!("sgd(lr: {rate}, {RULE})");

@@ -135,6 +135,10 @@ impl Trainer<'_> {
             let name = method.name();
             GrowError::Refused(format!("a training of `{name}` at rate {rate} produced no network"))
         })?;
+        if method.moves_statistics() {
+            let learnt = self.folds.learnt(fold, replayed)?;
+            learnt.map(|learnt| learnt.measure(&mut network)).transpose()?;
+        }
         // These are measured on images that it has learnt from, or on a fold.
         (network.measures.validation, network.data.validation) = (None, None);
         network.growth.iter_mut().for_each(|seed| seed.measures = None);

@@ -61,6 +61,14 @@ impl TestPart {
         Ok(hits.into_iter().map(|hit| hit > 0.5).collect())
     }
 
+    /// Sets the running statistics of the network to those of these samples.
+    ///
+    /// # Errors
+    /// Those of [`Self::right`].
+    pub fn measure(&self, network: &mut GrownNetwork) -> Result<(), NetworkError> {
+        network.measure_statistics(&self.samples)
+    }
+
     /// Percent of batches of `size` samples that the network recognises, of `domain`. `None` if it can't tell.
     ///
     /// # Errors

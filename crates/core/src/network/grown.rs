@@ -10,10 +10,10 @@ use super::NetworkError;
 use crate::graph::{Graph, LayerGraph, SeedGraph};
 use crate::growth::{SeedStage, SlotId, Topology};
 use crate::host::Host;
-use crate::nn::{Mode, NORM_EPS};
+use crate::nn::{BATCH_NORM_MOMENTUM, Mode, NORM_EPS};
 use crate::random::{Domain, Draw, RunRng};
 use crate::scenario::HostNorm;
-use crate::torch::{Backend, Inference, PlainTensor, copy_into};
+use crate::torch::{Backend, Inference, NoGrad, PlainTensor, copy_into};
 
 /// Samples that are run at once.
 const CHUNK: i64 = 512;
@@ -336,6 +336,38 @@ impl GrownNetwork {
             logits.push(host.run(0..host.num_ops(), &part, Mode::Eval)?);
         }
         Ok(Tensor::f_cat(&logits, 0)?)
+    }
+
+    /// Sets the running statistics of all batch norms to those of these samples: the mean over chunks of each chunk's statistics.
+    /// After a training they are the averages of its last batches, and of weights that have changed since (Wu and Johnson 2021,
+    /// arXiv:2105.07576).
+    ///
+    /// # Errors
+    /// Samples of another shape, and those of [`Self::build`].
+    pub fn measure_statistics(&mut self, samples: &Tensor) -> Result<(), NetworkError> {
+        let host = self.build(Backend::CPU)?;
+        let _no_grad = NoGrad::new();
+        let inputs = self.inputs(samples)?;
+        let chunks = inputs.f_chunk((inputs.size()[0] + CHUNK - 1) / CHUNK, 0)?;
+        let mut sums: Vec<Tensor> = Vec::new();
+        for chunk in &chunks {
+            for buffer in host.params().buffers() {
+                let _ = buffer.tensor.shallow_clone().f_zero_()?;
+            }
+            let _ = host.run(0..host.num_ops(), chunk, Mode::Train)?;
+            for (place, buffer) in host.params().buffers().enumerate() {
+                match sums.get_mut(place) {
+                    Some(sum) => *sum = sum.f_add(&buffer.tensor)?,
+                    None => sums.push(buffer.tensor.copy()),
+                }
+            }
+        }
+        let share = BATCH_NORM_MOMENTUM * chunks.len() as f64;
+        for (buffer, sum) in host.params().buffers().zip(sums) {
+            let measured = PlainTensor::of(&sum.f_div_scalar(share)?)?;
+            self.parameters.insert(buffer.name.clone(), measured);
+        }
+        Ok(())
     }
 
     /// Images of drawn pixels, `u8 [count, height, width, channels]`, and their [logits](Self::predict).

@@ -7,6 +7,8 @@ use crate::kernels::{Silu, conv_layer, is_served, serves_block, serves_convoluti
 
 /// Epsilon of every normalisation.
 pub const NORM_EPS: f64 = 1e-5;
+/// Weight of a batch's statistics in the running ones of a batch norm.
+pub const BATCH_NORM_MOMENTUM: f64 = 0.1;
 
 /// Behaviour of a network: batch norm normalises by the batch's statistics and updates the running ones, or uses the
 /// running ones.

@@ -12,7 +12,7 @@ mod fixtures;
 
 pub use attention::{AttentionInit, CausalAttention, Reach, Rotary};
 pub use group_norm::{GroupNormLayer, group_count};
-pub use layers::{Conv2d, LayerNorm, Linear, Mode, NORM_EPS, max_pool_2x2, spatial_mean};
+pub use layers::{BATCH_NORM_MOMENTUM, Conv2d, LayerNorm, Linear, Mode, NORM_EPS, max_pool_2x2, spatial_mean};
 pub use optimizer::{Implementation, Optimizer, self_test};
 pub use params::{Init, Param, ParamSet};
 pub use scaler::LossScaler;

@@ -174,6 +174,11 @@ impl ParamSet {
         self.trainable.iter().chain(&self.frozen).chain(&self.buffers)
     }
 
+    /// The buffers: running statistics.
+    pub fn buffers(&self) -> impl Iterator<Item = &Param> {
+        self.buffers.iter()
+    }
+
     /// Number of values of all parameters, frozen or not.
     pub fn count(&self) -> u64 {
         let params = self.trainable.iter().chain(&self.frozen);

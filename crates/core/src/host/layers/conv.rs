@@ -7,7 +7,7 @@ use super::folded::Folded;
 use crate::graph::LayerGraph;
 use crate::host::{Features, HostError, Layer, LayerDesign};
 use crate::kernels::{BatchNorm, BlockEnd, FoldedBlock, conv_block, is_served};
-use crate::nn::{Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, max_pool_2x2};
+use crate::nn::{BATCH_NORM_MOMENTUM, Conv2d, GroupNormLayer, Init, Mode, NORM_EPS, ParamSet, max_pool_2x2};
 use crate::scenario::HostNorm;
 use crate::torch::{NoGrad, TorchError, channels_last};
 
@@ -194,9 +194,6 @@ impl Layer for NormReluLayer {
         Ok(self.0.forward(x, mode)?.f_relu_()?)
     }
 }
-
-/// Weight of a batch's statistics in the running ones.
-const BATCH_NORM_MOMENTUM: f64 = 0.1;
 
 /// A convolution with a norm after it, as designed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
