@@ -73,22 +73,17 @@ impl Method {
         }
     }
 
-    /// Whether the given network is still inside.
+    /// Returns whether the given network is still inside.
     pub const fn keeps(self) -> bool {
         !matches!(self, Self::CopyKept | Self::Copy | Self::Replayed)
     }
 
-    /// Whether a learning rate matters.
+    /// Returns whether a learning rate matters.
     pub const fn learns(self) -> bool {
         !matches!(self, Self::Given | Self::Statistics)
     }
 
-    /// Whether the running statistics of its norms are those of the new images.
-    pub const fn moves_statistics(self) -> bool {
-        !matches!(self, Self::Given | Self::Head | Self::CopyKept)
-    }
-
-    /// Whether it is also tried from the end of [`Self::StatisticsAndHead`]: a head that is trained first leaves the features
+    /// Returns whether it is also tried from the end of [`Self::StatisticsAndHead`]: a head that is trained first leaves the features
     /// more as they were (Kumar et al. 2022, arXiv:2202.10054).
     pub const fn may_follow_head(self) -> bool {
         matches!(

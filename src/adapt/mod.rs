@@ -57,7 +57,7 @@ pub struct Order<'a> {
     pub domain: String,
     /// Folder of the result. It keeps finished trainings until then.
     pub place: PathBuf,
-    /// Whether to remove everything in the folder and play again.
+    /// `true` to remove everything in the folder and play again.
     pub is_forced: bool,
 }
 

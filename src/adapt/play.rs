@@ -162,7 +162,7 @@ impl Trainer<'_> {
 pub struct Trained {
     /// Number of the training, which names its files.
     pub number: usize,
-    /// Whether the network classifies each image of its fold correctly.
+    /// One entry an image of its fold: `true` if the network classifies it correctly.
     pub right: Vec<bool>,
     /// Wall time.
     pub seconds: f64,

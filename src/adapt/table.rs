@@ -17,7 +17,7 @@ pub struct Outcome {
     pub method: Method,
     pub rate: f64,
     pub follows_head: bool,
-    /// Whether each image was classified correctly by a network that hadn't learnt from it, fold after fold.
+    /// One entry an image, fold after fold: `true` if a network that hadn't learnt from it classified it correctly.
     pub right: Vec<bool>,
     /// The network of all images.
     pub network: GrownNetwork,
@@ -29,7 +29,7 @@ pub struct Outcome {
 pub struct Row {
     /// The part that learnt.
     pub name: String,
-    /// Whether the given network is still inside.
+    /// `true` if the given network is still inside.
     pub keeps: bool,
     /// Values that are kept in addition to the given network.
     pub added: u64,
@@ -50,7 +50,7 @@ pub struct Row {
     pub old: Option<Bounded>,
     /// The learning rate.
     pub rate: f64,
-    /// Whether the head was trained before the rest.
+    /// `true` if the head was trained before the rest.
     pub head_first: bool,
     /// Wall time of the trainings.
     pub seconds: f64,

@@ -18,7 +18,7 @@ const RUNGS: [(Range<usize>, usize); 3] = [(0..1, 3), (1..2, 2), (2..FOLDS, 1)];
 #[derive(Clone, Copy, PartialEq)]
 struct Setting {
     rate: f64,
-    /// Whether it begins where [`Method::StatisticsAndHead`] ends.
+    /// `true` if it begins where [`Method::StatisticsAndHead`] ends.
     follows_head: bool,
 }
 
@@ -26,7 +26,7 @@ struct Setting {
 pub struct Tuned {
     method: Method,
     setting: Setting,
-    /// Whether each image is classified correctly by the network that hasn't learnt from it, fold after fold.
+    /// One entry an image, fold after fold: `true` if the network that hasn't learnt from it classifies it correctly.
     right: Vec<bool>,
     /// Numbers of the folds' trainings, and of the one on all images once it has been played.
     numbers: Vec<usize>,

@@ -20,7 +20,7 @@ pub struct Console {
     live: LiveState,
     terminal: Terminal,
     style: ProgressStyle,
-    /// Whether every event gets a line, except step rows.
+    /// `true` if every event gets a line, except step rows.
     tells_events: bool,
     /// The header of the rounds' lines was printed.
     has_header: bool,

@@ -185,7 +185,7 @@ pub fn base<'a>(
     Ok(base)
 }
 
-/// Whether it is said how images are normalised; of texts there is nothing to say.
+/// Returns whether the user says how images are normalised; `true` for texts, which aren't.
 fn says_normalisation(base: &Base, has_scenario: bool) -> Result<bool, Rejection> {
     let loaded = base.prepare(&Variant::default())?.loaded;
     let is_of_it = |path: &str| path.starts_with("task.normalise");
@@ -218,7 +218,7 @@ pub fn old_data(path: &Path, context: &Context) -> Result<TaskData, Rejection> {
     Ok(TaskData::load(&prepared.loaded.task, None, &context.names.data)?)
 }
 
-/// Whether it sets the inputs of a host, or the classes that it distinguishes.
+/// Returns whether it sets the inputs of a host, or the classes that it distinguishes.
 fn is_of_data(set: &Override) -> bool {
     let fields = ["task.data", "task.classes"].map(|path| Override::argument(String::new(), path, String::new()));
     fields.iter().any(|field| field.overlaps(set))

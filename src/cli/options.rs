@@ -98,7 +98,7 @@ pub enum ColorChoice {
 }
 
 impl ColorChoice {
-    /// Whether to colour what is written to a terminal or to something else.
+    /// Returns whether to colour output to a terminal or to something else.
     pub fn is_coloured(self, is_terminal: bool) -> bool {
         let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         match self {

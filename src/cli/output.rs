@@ -62,7 +62,7 @@ impl Printer {
         }
     }
 
-    /// Whether standard error shows colours.
+    /// Returns whether standard error shows colours.
     pub fn is_coloured(&self) -> bool {
         self.color.is_coloured(self.err.terminal().is_some())
     }

@@ -87,7 +87,7 @@ pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog, input: &Inpu
     }
 }
 
-/// Whether a file has fields of a sweep.
+/// Returns whether a file has fields of a sweep.
 pub fn is_sweep(path: &Path) -> bool {
     path.is_file() && std::fs::read_to_string(path).is_ok_and(|text| declares::<SweepFile>(&text))
 }

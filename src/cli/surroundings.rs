@@ -18,7 +18,7 @@ pub struct Surroundings {
     pub err: Output,
     /// The program that the command is one of: sweeps play their trials with it.
     pub program: PathBuf,
-    /// Whether the process is there for this command alone. Then signals stop the command, and the log takes what any thread
+    /// `true` if the process is there for this command alone. Then signals stop the command, and the log takes what any thread
     /// logs, not only those of the command.
     pub owns_process: bool,
 }
@@ -57,7 +57,7 @@ impl Input {
         }
     }
 
-    /// Whether a person types it.
+    /// Returns whether a person types it.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }

@@ -120,7 +120,7 @@ impl Terminal {
         &self.err
     }
 
-    /// Whether bars are drawn.
+    /// Returns whether bars are drawn.
     pub fn is_drawn(&self) -> bool {
         !self.bars.is_hidden()
     }

@@ -61,7 +61,7 @@ pub fn watch(options: &WatchOptions, context: &Context) -> Result<Outcome, Rejec
     Ok(Outcome::Done)
 }
 
-/// Whether there is a terminal to draw on and to read keys from.
+/// Returns whether there is a terminal to draw on and to read keys from.
 fn has_terminal(context: &Context) -> bool {
     context.surroundings.err.terminal().is_some() && context.surroundings.input.is_terminal()
 }
@@ -213,7 +213,7 @@ fn keys_of(sent: &str) -> String {
 
 /// A replay of a record.
 struct Replay {
-    /// Of `SPEEDS`.
+    /// Index into `SPEEDS`.
     speed: usize,
     is_held: bool,
 }
@@ -225,7 +225,7 @@ struct Watcher {
     standing: String,
     asked: Option<Instant>,
     is_paused: bool,
-    /// Of the run that this process plays.
+    /// The signal that stops the run, if this process plays it.
     own: Option<StopSignal>,
     replay: Option<Replay>,
     message: Option<String>,
@@ -342,7 +342,7 @@ impl Watcher {
         false
     }
 
-    /// Of the run that this process plays: first it is asked to stop.
+    /// Returns whether to leave the view. A run that this process plays is asked to stop first.
     fn leave(&mut self) -> bool {
         let Some(stop) = self.own.as_ref().filter(|stop| !stop.is_requested()) else {
             return true;

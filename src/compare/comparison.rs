@@ -19,7 +19,7 @@ const CRITERIA: Criteria = Criteria {
 pub struct Played {
     /// Name of the controller.
     pub name: String,
-    /// Whether it is compared with the others, which are its baselines.
+    /// `true` if it is compared with the others, which are its baselines.
     pub is_policy: bool,
     /// One list per seed.
     pub episodes: Vec<Vec<EpisodeOutcome>>,

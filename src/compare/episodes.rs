@@ -33,7 +33,7 @@ pub struct Candidate {
     pub controller: String,
     /// A saved policy that it starts from.
     pub policy: Option<SavedFolder>,
-    /// How a learned policy chooses.
+    /// The way in which a learned policy chooses.
     pub mode: DecideMode,
     /// Seeds that episodes begin with, instead of the scenario's initial topology.
     pub seeds: Option<InitialSeeds>,

@@ -35,7 +35,7 @@ pub struct ComparisonPlan {
     pub control: Option<String>,
     /// Trainings that are declared and have neither ended nor failed for good.
     pub outstanding: usize,
-    /// Whether a judge compares the points of a sweep, with a training of each under every seed. A seed that is left out of one
+    /// `true` if a judge compares the points of a sweep, with a training of each under every seed. A seed that is left out of one
     /// point is left out of all, and unequal budgets forbid a verdict.
     pub is_judged: bool,
 }
@@ -82,7 +82,7 @@ pub struct MethodDifference {
     pub task: Option<String>,
     /// Trainings of each.
     pub trainings: [usize; 2],
-    /// Whether trainings of equal seeds were compared with each other.
+    /// The design, which says if trainings of equal seeds were compared with each other.
     pub design: Design,
     /// Difference of the interquartile means.
     pub iqm: Estimate,
@@ -116,7 +116,7 @@ pub struct MethodComparison {
     pub metric: Metric,
     /// The criteria by which a difference counts.
     pub criteria: Criteria,
-    /// Whether trainings are outstanding. There are no verdicts then.
+    /// `true` if trainings are outstanding. There are no verdicts then.
     pub interim: bool,
     /// Methods in the order in which they came, by task, then over all tasks.
     pub methods: Vec<MethodSummary>,
@@ -206,7 +206,7 @@ fn objections(arms: &[Arm]) -> Vec<String> {
 /// A method and its trainings, by task.
 struct Arm<'a> {
     name: &'a str,
-    /// Whether all trainings of all arms were evaluated on the hosts of their task.
+    /// `true` if all trainings of all arms were evaluated on the hosts of their task.
     shares_hosts: bool,
     tasks: Vec<Vec<&'a TrainingRecord>>,
 }

@@ -32,7 +32,7 @@ choice! {
 }
 
 impl Metric {
-    /// Whether it is measured on the validation part, the source of rewards. Sizes and rollbacks are measured on no part.
+    /// Returns whether it is measured on the validation part, the source of rewards. Sizes and rollbacks are measured on no part.
     pub const fn reads_validation_part(self) -> bool {
         matches!(
             self,
@@ -40,7 +40,7 @@ impl Metric {
         )
     }
 
-    /// Whether it is measured on the test part, which not every task has.
+    /// Returns whether it is measured on the test part, which not every task has.
     pub const fn reads_test_part(self) -> bool {
         matches!(self, Self::TestAccuracy | Self::TestLoss)
     }
@@ -61,7 +61,7 @@ impl Metric {
         }
     }
 
-    /// Whether more is better.
+    /// Returns whether more is better.
     pub const fn is_gain(self) -> bool {
         !matches!(
             self,

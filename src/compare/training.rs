@@ -65,7 +65,7 @@ pub struct TrainingRecord {
     /// Caveats for readers of its numbers.
     #[serde(default)]
     pub confounders: Confounders,
-    /// Whether the episodes are those of an evaluation; else they are the last ones of the training.
+    /// `true` if the episodes are those of an evaluation; else they are the last ones of the training.
     pub is_evaluated: bool,
     /// Episodes that score the training; those whose network was never measured are left out of scores.
     pub episodes: Vec<EpisodeOutcome>,
@@ -191,7 +191,7 @@ impl TrainingRecord {
         scores.into_iter().map(|(_, values)| values).collect()
     }
 
-    /// Whether trainings were evaluated on the same hosts, with a value of every one of them.
+    /// Returns whether trainings were evaluated on the same hosts, with a value of every one of them.
     pub(crate) fn share_hosts<'a>(trainings: impl Iterator<Item = &'a Self>, metric: Metric) -> bool {
         let mut hosts = trainings.map(|training| {
             let valued = |outcome: &&EpisodeOutcome| metric.of_episode(outcome).is_some();

@@ -45,7 +45,7 @@ pub struct Evaluation {
     /// The policy or run that was evaluated.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Whether all players have played all episodes, and no stop came before.
+    /// `true` if all players have played all episodes, and no stop came before.
     pub is_complete: bool,
     /// Caveats for readers of the numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]

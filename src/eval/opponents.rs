@@ -76,7 +76,7 @@ impl Opponent {
         }
     }
 
-    /// Whether what it plays follows from what the policy has played.
+    /// Returns whether its play is derived from the policy's play.
     pub(super) const fn is_derived(&self) -> bool {
         matches!(self, Self::Widened | Self::FromScratch | Self::Schedules)
     }

@@ -50,7 +50,7 @@ pub enum PlayEvent<'a> {
     Note(&'a str),
     /// One begins.
     Begins {
-        /// Which one, of how many.
+        /// Its name, and in searches its number and their count.
         name: &'a str,
         /// Share of all that is played; 0 of what comes on top.
         share: f64,
@@ -64,7 +64,7 @@ pub enum PlayEvent<'a> {
         /// Mean over its episodes, percent of the validation part. For a search for one network, that of the best. `None` if
         /// nothing was measured.
         accuracy: Option<f64>,
-        /// Whether an earlier process played it, and it was read back.
+        /// `true` if an earlier process played it, and it was read back.
         is_kept: bool,
     },
 }
@@ -104,7 +104,7 @@ pub struct Cost {
 pub struct PlayedRow {
     /// The player and its cost.
     pub cost: Cost,
-    /// Whether it is a policy. The others are its baselines.
+    /// `true` if it is a policy. The others are its baselines.
     pub is_policy: bool,
     /// One entry a seed.
     pub played: Vec<PlayedEpisodes>,
@@ -224,7 +224,7 @@ impl Study<'_> {
         policies + opponents.sum::<usize>()
     }
 
-    /// Whether all rows have played all seeds.
+    /// Returns whether all rows have played all seeds.
     pub fn is_complete(&self, rows: &[PlayedRow]) -> bool {
         rows.len() == self.rows() && rows.iter().all(|row| row.played.len() == self.episodes.len())
     }
@@ -384,7 +384,7 @@ impl Playing<'_, '_> {
         Ok(Some(entry.row))
     }
 
-    /// How many steps equal compute and equal seconds are follows from what a step takes.
+    /// Plays networks from scratch. The cost of a step gives the numbers of steps with equal compute and with equal seconds.
     fn play_from_scratch(&mut self, reference: &PlayedRow) -> Result<Option<Vec<PlayedRow>>, StudyError> {
         let mut rows: Vec<PlayedRow> = Vec::new();
         // Equal steps need no measurement: they are the first row.

@@ -170,7 +170,7 @@ fn interval(measured: &Measured) -> [f64; 2] {
     [interval.low, interval.high].map(|end| (100.0 * end).clamp(0.0, 100.0))
 }
 
-/// Whether it reads bytes, gray or in colour, as the engine makes them of files of images.
+/// Returns whether it reads bytes, gray or in colour, as the engine makes them of files of images.
 pub(super) fn reads_photographs(network: &GrownNetwork) -> bool {
     network.graph.topology == Topology::Image && network.data.full == 255.0 && matches!(network.data.scale.len(), 1 | 3)
 }

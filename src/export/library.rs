@@ -46,7 +46,7 @@ fn name_of(section: &str) -> &str {
     head.split(['(', ':']).next().unwrap_or(head)
 }
 
-/// Whether one of the texts calls `name`, or derives from it.
+/// Returns whether one of the texts calls `name`, or derives from it.
 fn mentions<'a>(mut texts: impl Iterator<Item = &'a str>, name: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || character == '_' || character == '.';
     texts.any(|text| {

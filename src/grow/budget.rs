@@ -14,7 +14,7 @@ use crate::seed::BlueprintRegistry;
 pub struct Budget {
     /// The amount.
     pub amount: Amount,
-    /// Whether it counts multiply-accumulates of a sample, not parameters.
+    /// `true` if it counts multiply-accumulates of a sample, not parameters.
     pub is_macs: bool,
 }
 
@@ -28,7 +28,7 @@ pub enum Amount {
 }
 
 impl Budget {
-    /// Whether a network of size `grown` from a host of this size fits.
+    /// Returns whether a network of size `grown` from a host of this size fits.
     pub fn allows(self, host: Size, grown: Size) -> bool {
         let [host, grown] = [host, grown].map(|size| if self.is_macs { size.macs } else { size.parameters } as f64);
         match self.amount {

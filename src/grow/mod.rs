@@ -41,7 +41,7 @@ pub struct Order<'a> {
     pub names: &'a Names,
     /// The largest size of the grown network.
     pub budget: Budget,
-    /// Whether the host begins with trained weights.
+    /// `true` if the host begins with trained weights.
     pub is_given: bool,
     /// Learning rates that are tried for every row, or the task's own if empty.
     pub rates: Vec<f64>,
@@ -53,7 +53,7 @@ pub struct Order<'a> {
     pub keep: Keep,
     /// Folder that keeps finished attempts until the result replaces it.
     pub place: PathBuf,
-    /// Whether existing content is removed, and everything played again.
+    /// `true` to remove existing content and play everything again.
     pub is_forced: bool,
 }
 

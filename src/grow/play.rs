@@ -49,7 +49,7 @@ pub struct Variant {
     pub controller: Option<&'static str>,
     /// Weights of a policy that decides.
     pub policy: Option<SavedFolder>,
-    /// Whether a single network is enough.
+    /// `true` if a single network is enough.
     pub is_single: bool,
 }
 
@@ -81,7 +81,7 @@ pub struct Played {
     pub diverged: usize,
     /// Multiply-accumulates of the training and validation of the best network, if one was measured.
     pub macs: Option<u64>,
-    /// That network.
+    /// The best network.
     #[serde(skip)]
     pub network: Option<GrownNetwork>,
 }

@@ -7,7 +7,7 @@ use crate::compare::statistics::{Z, wilson};
 
 /// The samples of the test part that a network classifies correctly.
 pub struct Tested {
-    /// Whether it is right by sample, or for texts by token.
+    /// One entry a sample, or for texts a token: `true` if it is right.
     pub new: Vec<bool>,
     /// The same of the old data.
     pub old: Option<Vec<bool>>,

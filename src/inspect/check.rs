@@ -167,7 +167,7 @@ pub struct Check {
     /// The state of a run. `None` for anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<ListedState>,
-    /// Whether a process plays it now. Content that it has not written yet was not checked.
+    /// `true` if a process plays it now. Content that it has not written yet was not checked.
     pub is_played: bool,
     /// The result.
     pub verdict: CheckVerdict,

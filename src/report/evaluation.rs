@@ -171,7 +171,7 @@ fn others(evaluation: &Evaluation) -> Table {
     Table::of(&["mean of an episode"], &numbers, rows)
 }
 
-/// Whether players differ in cost. Controllers on the scenario's hosts do not.
+/// Returns whether players differ in cost. Controllers on the scenario's hosts don't.
 fn has_costs(evaluation: &Evaluation) -> bool {
     let is_told = |cost: &Cost| cost.schedules.is_some() || cost.steps != evaluation.steps;
     evaluation.costs.iter().any(is_told)

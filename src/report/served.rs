@@ -155,7 +155,7 @@ async fn for_this_machine(request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a host, with a port or without, is an address of this machine alone.
+/// Returns whether a host, with a port or without, is an address of this machine alone.
 fn is_here(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,

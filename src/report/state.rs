@@ -46,7 +46,7 @@ pub struct LogLine {
 /// Everything that a view of a run shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ViewState {
-    /// How the run stands: its rounds, its commits, the front of accuracy and size.
+    /// The run so far: its rounds, its commits, the front of accuracy and size.
     pub live: LiveState,
     /// Episodes as points, and some of them whole.
     pub episodes: Episodes,
@@ -98,7 +98,7 @@ impl ViewState {
     }
 }
 
-/// Why a record cannot be followed.
+/// The reason why a record can't be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
     /// The folder is gone.
@@ -119,7 +119,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Of the run in `folder`, which need not have begun. Nothing is read yet.
+    /// The feed of the run in `folder`, which need not have begun. Nothing is read yet.
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.into(),
@@ -180,7 +180,7 @@ pub struct RunSource {
     pub feed: Feed,
     /// The best network that it has kept, or why they cannot be listed.
     pub best: Result<Option<GrownNetwork>, FileError>,
-    /// How it was begun, as typed; empty where that is not known.
+    /// The command that began it, as typed; empty if that isn't known.
     pub command: String,
     /// The scenario as it was written.
     pub scenario: String,
@@ -191,7 +191,7 @@ pub struct RunSource {
 }
 
 impl RunSource {
-    /// Of the run in `place`; its events are not read yet.
+    /// The source of the run in `place`; its events aren't read yet.
     pub fn new(place: &Path) -> Self {
         #[derive(Default, Deserialize)]
         struct Typed {
@@ -228,7 +228,7 @@ impl RunSource {
         }
     }
 
-    /// Whether more is to be expected: a process says that it plays the run.
+    /// Returns whether to expect more: a process says that it plays the run.
     pub fn is_played(&self) -> bool {
         self.problem.is_none() && RunEntry::read(self.feed.folder()).state.is_played()
     }

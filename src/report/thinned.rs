@@ -54,7 +54,7 @@ impl<T, const CAPACITY: usize> Thinned<T, CAPACITY> {
         self.iter().next_back()
     }
 
-    /// How many items came, kept or not.
+    /// The number of items that came, kept or not.
     pub const fn seen(&self) -> u64 {
         self.seen
     }

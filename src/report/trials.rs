@@ -124,7 +124,7 @@ impl Tables<'_> {
             .collect()
     }
 
-    /// Whether the sweep names its points.
+    /// Returns whether the sweep names its points.
     fn has_names(&self) -> bool {
         self.0.trials.iter().any(|trial| trial.trial.name.is_some())
     }

@@ -18,7 +18,7 @@ type Received = Result<(Request, Vec<u8>), FrameError>;
 pub struct Client {
     requests: Arc<Mutex<Receiver<Received>>>,
     output: Arc<Mutex<dyn Write + Send>>,
-    /// Whether the process ends by itself.
+    /// `true` once the process ends by itself.
     is_over: Arc<AtomicBool>,
 }
 

@@ -47,7 +47,7 @@ fn converse(client: &Client, build: &Build) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Whether the client wants factored actions; `None` if it closes instead.
+/// Returns whether the client wants factored actions, or `None` if it closes instead.
 fn greeted(client: &Client) -> Result<Option<bool>, ClientError> {
     loop {
         let why = match client.receive()? {

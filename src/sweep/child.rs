@@ -38,7 +38,7 @@ pub enum Attempt {
     LetGo,
 }
 
-/// Whether the process with this id may continue the trial: called when it has begun, and regularly after that.
+/// Returns whether the process with this id may continue the trial. It is called at the beginning, and regularly after that.
 pub type MayContinue<'a> = dyn FnMut(u32) -> Result<bool, FileError> + 'a;
 
 /// The arguments that play a trial from where it stands up to the end of `segment`: `run` where nothing of it has lasted,
@@ -99,7 +99,7 @@ fn set_aside(trials: &Path, id: &str) -> Result<(), FileError> {
     sync_folder(trials).at(trials)
 }
 
-/// Whether another process still plays the run of a trial: one whose worker was killed ends a moment after it.
+/// Returns whether another process still plays the run of a trial: one whose worker was killed ends a moment after it.
 pub fn is_played(sweep: &SweepFolder, trial: &Trial) -> bool {
     let directory = sweep.trial(&trial.id);
     RunDirectory::is_at(&directory) && RunDirectory::open(&directory).is_ok_and(|directory| directory.claim().is_err())
@@ -156,7 +156,7 @@ const STOPPED: [i32; 3] = [129, 130, 143];
 
 /// Exit code of a run whose record could not be written.
 const RECORD_INCOMPLETE: i32 = 5;
-/// Whether a trial ended because of the machine or folder in which it was played, not by itself.
+/// Returns whether a trial ended because of the machine or folder in which it was played, not by itself.
 fn is_of_place(code: Option<i32>, reason: &str) -> bool {
     let class = |rest: &str| ErrorClass::of(rest.split_once(')')?.0.parse().ok()?);
     let mut classes = reason.split("(os error ").skip(1).filter_map(class);
@@ -190,7 +190,7 @@ fn start(program: &Path, arguments: &[String], log: &File) -> std::io::Result<Ch
         .spawn()
 }
 
-/// How the process ended by itself, or why it is to be ended.
+/// Returns how the process ended by itself, or why it is to be ended.
 fn watch(
     child: &mut Child,
     (budget, played_s): (Budget, f64),

@@ -29,7 +29,7 @@ pub struct CollectedTrial {
 pub struct Collected {
     /// Name of the sweep.
     pub name: String,
-    /// Whether every trial has ended.
+    /// `true` if every trial has ended.
     pub is_complete: bool,
     /// In the order of the plan.
     pub trials: Vec<CollectedTrial>,

@@ -57,7 +57,7 @@ impl SweepFolder {
         Self(runs_root(out).join(SWEEPS).join(name))
     }
 
-    /// Whether there is one at `path`.
+    /// Returns whether there is one at `path`.
     pub fn is_at(path: &Path) -> bool {
         path.join(PLAN).is_file()
     }

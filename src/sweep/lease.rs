@@ -45,7 +45,7 @@ impl LeaseContent {
         }
     }
 
-    /// Whether nothing of it runs any more: known of processes on this machine alone.
+    /// Returns whether nothing of it runs any more: known of processes on this machine alone.
     fn is_gone(&self, place: &dyn Place) -> bool {
         place.is_gone(&self.worker) && self.player.as_ref().is_none_or(|player| place.is_gone(player))
     }

@@ -168,7 +168,7 @@ impl Results {
         self.ends.get(id).copied()
     }
 
-    /// Whether a trial has been scored at a rung.
+    /// Returns whether a trial has been scored at a rung.
     pub fn has_rung(&self, id: &str, rung: usize) -> bool {
         self.rungs.get(id).is_some_and(|rungs| rungs.contains(&rung))
     }
@@ -211,7 +211,7 @@ fn put_aside(place: &dyn Place, id: &str, name: &str) -> Result<(), FileError> {
     place.rename(Shelf::Results, name, &damaged(number)).map(drop)
 }
 
-/// Whether the content of a file is wrong, and not its place.
+/// Returns whether the content of a file is wrong, and not its place.
 fn is_damaged(error: &FileError) -> bool {
     matches!(error.source.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
 }
@@ -275,7 +275,7 @@ pub fn read_rung(place: &dyn Place, id: &str, rung: usize) -> Result<f64, FileEr
     Ok(score.at(&place.path_of(Shelf::Results, &name))?.0)
 }
 
-/// Whether a trial has neither ended nor been scored at a rung: asked of the file system, by name.
+/// Returns whether a trial has neither ended nor been scored at a rung. It asks the file system by name.
 ///
 /// # Errors
 /// A folder that cannot be looked into.

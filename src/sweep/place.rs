@@ -29,11 +29,11 @@ pub trait Place: Sync {
     fn now(&self) -> Result<SystemTime, FileError>;
     /// All names on a shelf; another machine may see them later.
     fn names(&self, shelf: Shelf) -> Result<BTreeSet<String>, FileError>;
-    /// Whether a file is there, asked by its name.
+    /// Returns whether a file is there, asked by its name.
     fn has(&self, shelf: Shelf, name: &str) -> Result<bool, FileError>;
     /// The content of a file.
     fn read(&self, shelf: Shelf, name: &str) -> Result<Vec<u8>, FileError>;
-    /// When a file was last written, by the file system's clock.
+    /// The time at which a file was last written, by the file system's clock.
     fn modified(&self, shelf: Shelf, name: &str) -> Result<SystemTime, FileError>;
     /// Creates an empty file; false where there is one already. Of any number of callers one succeeds.
     fn create(&self, shelf: Shelf, name: &str) -> Result<bool, FileError>;
@@ -47,7 +47,7 @@ pub trait Place: Sync {
     fn rename(&self, shelf: Shelf, from: &str, to: &str) -> Result<bool, FileError>;
     /// This process.
     fn this(&self) -> Worker;
-    /// Whether a process is known to have ended.
+    /// Returns whether a process is known to have ended.
     fn is_gone(&self, worker: &Worker) -> bool;
     /// Time that has passed for this process.
     fn elapsed(&self) -> Duration;

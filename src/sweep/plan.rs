@@ -188,7 +188,7 @@ struct Base<'a> {
     scenario: ScenarioFile,
     /// Overrides that all of them share.
     shared: Vec<Override>,
-    /// Where none of them says anything else.
+    /// The seed, unless one of them sets another.
     seed: u64,
     sweep: &'a SweepFile,
     catalog: &'a Catalog,
@@ -244,7 +244,7 @@ impl Base<'_> {
     }
 }
 
-/// Whether as many trials as are in memory `together` fit into the machine, and each into its share.
+/// Checks that as many trials as are in memory `together` fit into the machine, and each into its share.
 fn check_budget(prepared: &Prepared, limit_mib: Option<u64>, together: usize) -> Result<(), SetupError> {
     const MIB: u64 = 1 << 20;
     let at_once = Machine::ram_bytes().map(|bytes| bytes / together as u64);
@@ -436,7 +436,7 @@ impl Plan {
         lines
     }
 
-    /// Whether `other` plays all trials of this plan in the same way, and perhaps more.
+    /// Returns whether `other` plays all trials of this plan in the same way, and perhaps more.
     pub fn is_extended_by(&self, other: &Self) -> bool {
         let theirs: BTreeSet<&str> = other.trials.iter().map(|trial| trial.hash.as_str()).collect();
         self.sweep.early_stop == other.sweep.early_stop
@@ -457,7 +457,7 @@ impl Plan {
         }
     }
 
-    /// Whether this version can read it.
+    /// Returns whether this version can read it.
     pub(super) fn is_known(&self) -> bool {
         self.format == FORMAT
     }

@@ -61,9 +61,9 @@ pub trait Player: Sync {
 
 /// Processes of this program on this machine.
 pub struct Processes<'a> {
-    /// Of the sweep.
+    /// Folder of the sweep.
     pub folder: &'a SweepFolder,
-    /// Of the sweep.
+    /// Plan of the sweep.
     pub plan: &'a Plan,
     /// Worker threads of a trial.
     pub threads: usize,

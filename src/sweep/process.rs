@@ -8,7 +8,7 @@ pub struct Worker {
     /// Host, boot and namespace of process ids.
     pub(super) machine: String,
     pub(super) pid: u32,
-    /// When it started, in the system's ticks: ids are used again.
+    /// The time at which it started, in the system's ticks: ids are used again.
     pub(super) started: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Worker {
         })
     }
 
-    /// Whether it is known to have ended: it ran on this machine and does not any more.
+    /// Returns whether it is known to have ended: it ran on this machine and doesn't any more.
     pub(super) fn is_gone(&self, this: &Self) -> bool {
         self.machine == this.machine && self.started.is_some() && start_of(self.pid) != self.started
     }

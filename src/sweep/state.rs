@@ -1,5 +1,5 @@
-//! Where a sweep stands: what its folder says of every trial, and what is to be done next. Which trials continue after a rung of
-//! successive halving depends on the scores of whole rungs alone.
+//! The state of a sweep: what its folder says of every trial, and what is to be done next. The trials that continue after a rung of
+//! successive halving depend on the scores of whole rungs alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub struct TrialSegment {
     pub rung: usize,
     /// Rounds that the trial has played at its end.
     pub until: u32,
-    /// Whether the trial is over then.
+    /// `true` if the trial is over then.
     pub is_last: bool,
 }
 
@@ -117,7 +117,7 @@ impl<'a> SweepState<'a> {
         })
     }
 
-    /// Whether a trial has been given up at a rung that is decided, and that has not been written down yet.
+    /// Returns whether a trial has been given up at a rung that is decided, and that hasn't been written down yet.
     pub fn is_given_up(&self, trial: &Trial) -> bool {
         self.results.end(&trial.id).is_none()
             && self

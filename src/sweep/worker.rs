@@ -65,7 +65,7 @@ pub struct WorkOptions {
     pub parallel: usize,
     /// Worker threads of a trial.
     pub threads: usize,
-    /// Whether it ends when nothing is free, instead of waiting for trials whose workers may be lost.
+    /// `true` if it ends when nothing is free, instead of waiting for trials whose workers may be lost.
     pub leaves: bool,
     /// Commit of the program, which results name.
     pub commit: Option<&'static str>,
@@ -154,7 +154,7 @@ struct Look<'a> {
     at: Duration,
     /// Number of trials, in the worker's order, that have been gone through.
     seen: usize,
-    /// Whether all of those have ended.
+    /// `true` if all of those have ended.
     have_ended: bool,
 }
 
@@ -393,7 +393,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Whether a pause has passed, in which neither a stop was asked for nor `may_wait` said no.
+    /// Returns whether a pause has passed in which no stop was asked for and `may_wait` always agreed.
     fn pauses(&self, pause: Duration, may_wait: impl Fn() -> Result<bool, FileError>) -> Result<bool, FileError> {
         let until = self.place.elapsed() + pause;
         loop {

@@ -20,7 +20,7 @@ const GROUP_ROWS: u64 = 4096;
 /// Name of the writer in files; a version follows.
 const CREATOR: &str = "simic-engine ";
 
-/// Whether a file was written by this program, of any version.
+/// Returns whether a file was written by this program, of any version.
 pub(super) fn is_own(path: &Path) -> bool {
     let file = crate::files::open(path).map_err(ParquetError::from);
     let reader = file.and_then(SerializedFileReader::new);

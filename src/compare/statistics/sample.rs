@@ -39,7 +39,7 @@ impl Training {
 pub struct Sample {
     /// Trainings of each task.
     pub tasks: Vec<Vec<Training>>,
-    /// Whether all trainings of a task were evaluated on the same hosts, in the same order. No effect where their shapes differ.
+    /// `true` if all trainings of a task were evaluated on the same hosts, in the same order. No effect if their shapes differ.
     pub shares_hosts: bool,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Layout {
     pub(super) tasks: Vec<Range<usize>>,
     /// Values of the episodes of each training, by seed.
     pub(super) trainings: Vec<Vec<Vec<f64>>>,
-    /// Whether the trainings of a task share their hosts.
+    /// `true` if the trainings of a task share their hosts.
     pub(super) is_crossed: bool,
 }
 
@@ -177,7 +177,7 @@ impl Layout {
         hosts.iter().map(|&(seed, episode)| seeds[seed][episode]).sum::<f64>() / hosts.len() as f64
     }
 
-    /// Whether each training has, in both arms, equally many seeds with equally many episodes.
+    /// One entry a training: `true` if it has, in both arms, equally many seeds with equally many episodes.
     pub(super) fn alike(&self, other: &Self) -> Vec<bool> {
         let is_alike = |training: usize| self.sizes(training).eq(other.sizes(training));
         let pairs = 0..self.trainings.len().min(other.trainings.len());

@@ -30,7 +30,7 @@ impl DecisionTest {
 /// Decision rule declared before the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Criteria {
-    /// Which test decides.
+    /// The test that decides.
     pub test: DecisionTest,
     /// Probability of any false claim in the family of comparisons, in (0, 1).
     pub alpha: f64,
@@ -47,9 +47,9 @@ impl Criteria {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {
-    /// From which the other was subtracted.
+    /// The arm from which the other was subtracted.
     First,
-    /// Which was subtracted.
+    /// The arm that was subtracted.
     Second,
 }
 

@@ -144,7 +144,7 @@ fn compare_hashes(folder: &Path, data: &EventFacts, manifest: &mut Part, given: 
 struct Shelf {
     /// Those that are as they were written, the newest first.
     sound: Vec<Progress>,
-    /// Where there is one, sound or not.
+    /// All that exist, sound or not.
     there: BTreeSet<CheckpointId>,
 }
 
@@ -183,7 +183,7 @@ impl Shelf {
         }
     }
 
-    /// Whether what was saved is there: the newest few and the best one stay.
+    /// Checks that the saved ones are there: the newest few and the best one stay.
     fn compare_with(&self, data: &EventFacts, part: &mut Part) {
         let newest = self.sound.first();
         let in_checkpoints = newest.map_or(0, |newest| newest.next_round as usize);
@@ -210,7 +210,7 @@ impl Shelf {
     }
 }
 
-/// How far the run had come.
+/// Checks one checkpoint. Returns the run's progress.
 fn check_one(shelf: &Checkpoints, id: CheckpointId, part: &mut Part) -> Result<Progress, String> {
     let (_, progress) = shelf
         .open(id)

@@ -144,7 +144,7 @@ impl ShapedReward {
     }
 }
 
-/// Whether the growing seeds together make the network worse.
+/// Returns whether the growing seeds together make the network worse.
 pub fn does_harm(inputs: &RewardInputs) -> bool {
     inputs.delta_cf.is_some_and(|delta| delta < 0.0)
 }

@@ -105,7 +105,7 @@ impl Chart {
         self
     }
 
-    /// Whether it has anything to show.
+    /// Returns whether it has nothing to show.
     pub fn is_empty(&self) -> bool {
         let mut values = self.series.iter().flat_map(|series| &series.values);
         self.x.is_empty() || !values.any(|value| value.is_finite())

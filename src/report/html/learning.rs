@@ -147,7 +147,7 @@ pub(super) fn rewards(state: &ViewState) -> Markup {
     html! { (chart.figure()) (calibration(state)) }
 }
 
-/// Whether the reward pays for the right thing: the reward of an episode against the accuracy that it ended with.
+/// A chart that shows if the reward pays for the right thing: the reward of an episode against the accuracy at its end.
 fn calibration(state: &ViewState) -> Markup {
     let points = state.episodes.points.iter();
     let points = points.filter_map(|point| Some((point, point.reward?)));
@@ -184,7 +184,7 @@ fn correlation(pairs: &[[f64; 2]]) -> Option<f64> {
 const OF_POLICY: &str =
     "blind_policy entropy_collapse idle_critic ratio_collapse ratio_explosion reward_hacking value_collapse";
 
-/// Whether the policy is healthy, in a sentence.
+/// The health of the policy, in a sentence.
 fn health(state: &ViewState) -> String {
     let (updates, skipped) = (counted(state.live.updates(), "update"), state.live.skipped_updates);
     let found = state.anomalies.counts.iter();

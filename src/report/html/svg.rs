@@ -294,7 +294,7 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
-/// Whether it turns the direction of the following text.
+/// Returns whether it turns the direction of the following text.
 pub const fn is_direction(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -14,7 +14,7 @@ pub struct FoundAnomaly {
     pub data: Anomaly,
     /// The event: its place, the problem, and the remedy.
     pub event: Event,
-    /// Whether it holds.
+    /// `true` while it holds.
     pub is_active: bool,
 }
 

@@ -102,8 +102,8 @@ fn remedy(live: &LiveState, stage: SeedStage, reason: Option<PruneReason>, seeds
     }
 }
 
-/// Where the gate after `stage` refused at least once for each of the seeds that ended there: what its most frequent
-/// refusal is changed by.
+/// The setting that changes the most frequent refusal of the gate after `stage`, if that gate refused at least once for each
+/// of the seeds that ended there.
 fn refused_most(live: &LiveState, stage: SeedStage, seeds: u64) -> Option<String> {
     let gate = next_stage(stage).map_or(G5, |(gate, _)| gate);
     let of_gate = live.seed_ends.refusals.iter().filter(|((of, _), _)| *of == gate);

@@ -84,9 +84,9 @@ pub struct View<'a> {
     pub env: u32,
     /// Lines of the log that are scrolled back.
     pub scroll: usize,
-    /// Whether the log is of the chosen env alone.
+    /// `true` if the log is of the chosen env alone.
     pub is_filtered: bool,
-    /// Whether to colour.
+    /// `true` to use colours.
     pub is_coloured: bool,
 }
 

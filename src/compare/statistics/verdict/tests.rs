@@ -61,8 +61,8 @@ fn verdicts_are_words_in_json() {
     assert_eq!(told(Verdict::Better(Arm::Second)), r#"{"better":"second"}"#);
 }
 
-/// Of 1000 experiments with two equal arms of ten trainings, 5 % may find a better arm. Where the test finds nothing the
-/// verdict is not `Better` with any interval, so none is drawn.
+/// 5 % of 1000 experiments with two equal arms of ten trainings may find a better arm. If the test finds nothing, the
+/// verdict isn't `Better` with any interval, so none is drawn.
 #[test]
 fn equal_arms_rarely_have_a_winner() {
     let mut rng = RunRng::new(1, Domain::TelemetryProbe, &[]);

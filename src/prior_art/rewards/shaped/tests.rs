@@ -47,7 +47,7 @@ fn a_commit_earns_a_bonus_and_costs_upkeep() {
     assert_close(bonus, 0.4 * (0.8 + 0.964538212594903));
 }
 
-/// Whether it is pruned or its time is up.
+/// Pruned or out of time, it costs the same.
 #[test]
 fn losing_a_good_seed_costs_what_it_was_worth() {
     let lost = |op| {

@@ -72,7 +72,7 @@ struct World {
     state: Mutex<State>,
     /// One a worker.
     turns: Vec<Condvar>,
-    /// Whether anything goes wrong.
+    /// `true` if things go wrong.
     is_rough: bool,
 }
 
