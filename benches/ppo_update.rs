@@ -21,7 +21,7 @@ fn time_rounds(app: &mut App) {
     app.add_systems(RoundEnd, (begin_update, end_round));
 }
 
-/// When the round and its update began, and how long those of earlier rounds took.
+/// The start of the round and of its update, and the times that those of earlier rounds took.
 #[derive(Resource, Default)]
 struct Stopwatch {
     round_began: Option<Instant>,

@@ -333,7 +333,7 @@ fn table(sweep: &Path) -> BTreeMap<String, Vec<String>> {
     table
 }
 
-/// How often trials of a sweep were taken.
+/// The number of times that trials of a sweep were taken.
 fn leases(root: &Path) -> usize {
     std::fs::read_dir(root.join("leases")).into_iter().flatten().count()
 }

@@ -27,7 +27,7 @@ fn play(folder: &Path, out: &str, set: &str) -> PathBuf {
     newest(&folder.join(out))
 }
 
-/// That a run cannot start, for these reasons.
+/// Asserts that a run can't start, for these reasons.
 fn assert_refused(folder: &Path, more: &str, reasons: &[&str]) {
     assert_has(&refused(&start(folder, "refused", more)), reasons);
     let is_left = folder.join("refused").exists();

@@ -1,4 +1,4 @@
-//! Where two runs part is named by round, step, env and field, with what each of them says.
+//! The place where two runs part is named by round, step, env and field, with what each of them says.
 
 use std::fs;
 use std::path::PathBuf;

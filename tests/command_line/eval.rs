@@ -61,7 +61,7 @@ fn candidate(controller: &str, policy: Option<SavedFolder>, mode: DecideMode) ->
     }
 }
 
-/// How rounds of two envs end under seed 42.
+/// The ends of rounds of two envs under seed 42.
 fn play(experiment: Experiment, candidate: &Candidate, rounds: Range<u32>) -> Vec<EpisodeOutcome> {
     let episodes = Episodes {
         seed: 42,

@@ -1,7 +1,7 @@
 //! README and guide as a reader follows them: every command runs, every scenario is valid, every link leads to something that is
 //! there. Rust in them is compiled and run as documentation tests (the end of `src/lib.rs`).
 //!
-//! The words behind a block's backticks say how it is tested:
+//! The words after a block's backticks say how it is tested:
 //!
 //! | block | what is done with it |
 //! | --- | --- |
@@ -49,9 +49,9 @@ const SHORTER: [(&str, &str); 1] = [(
 )];
 
 struct Block {
-    /// The words behind the backticks.
+    /// The words after the backticks.
     kind: String,
-    /// Of the line behind them, from 1.
+    /// The number of the line after them, from 1.
     line: usize,
     lines: Vec<String>,
 }
@@ -82,7 +82,7 @@ fn parts(page: &str) -> (Vec<Block>, Vec<String>) {
     (blocks, prose)
 }
 
-/// Where a page is followed: what a clone has, and data of the reader's own.
+/// The folder in which a page is followed: it has a clone's files, and the reader's data.
 fn prepared() -> tempfile::TempDir {
     let folder = folder();
     for shared in ["scenarios", "scripts", "proof", "README.md"] {

@@ -69,7 +69,7 @@ fn numbers_in(text: &str) -> Vec<String> {
 
 /// Numbers of a text that a document does not have, as they are, in percent, in thousands or in multiples of 1024.
 fn missing(text: &str, document: &str) -> Vec<String> {
-    /// Of intervals, in explanations.
+    /// The level of intervals, in explanations.
     const LEVEL: &str = "95";
     let mut there = Vec::new();
     numbers(&json(document), &mut there);

@@ -126,7 +126,7 @@ pub fn signal(child: &Child, name: &str) {
     assert!(sent.expect("kill is there").success());
 }
 
-/// How a child of these tests ends.
+/// The exit code of a child of these tests.
 #[cfg(unix)]
 fn code(mut child: Child) -> Option<i32> {
     child.wait().expect("it ends").code()
@@ -156,7 +156,7 @@ fn a_signal_stops_a_run_cleanly_and_it_can_be_resumed() {
     assert_eq!(json(&read(&run.join("status.json")))["state"], "completed");
 }
 
-/// Whether this process was started to outlive its terminal: bit 0 of the kernel's mask is SIGHUP.
+/// Returns whether this process was started to outlive its terminal: bit 0 of the kernel's mask is SIGHUP.
 #[cfg(target_os = "linux")]
 fn ignores_hang_up() -> bool {
     let status = read(Path::new("/proc/self/status"));

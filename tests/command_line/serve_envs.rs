@@ -156,7 +156,7 @@ impl Served {
 struct Diary {
     /// Orders and rewards.
     steps: Vec<Vec<(Option<HeadIndices>, f64)>>,
-    /// How each of them ended, as the program tells it.
+    /// The end of each of them, as the program reports it.
     rounds: Vec<Vec<Value>>,
 }
 

@@ -64,7 +64,7 @@ impl Place {
         self.0.path().join("runs/sweeps").join(name)
     }
 
-    /// How many trials of a sweep stand how.
+    /// Asserts the number of trials in each state.
     fn assert_counts<const N: usize>(&self, name: &str, expected: [(&str, u64); N]) {
         let status = json(&self.succeeds(&format!("sweep status {name} --json")));
         let counts: BTreeMap<String, u64> = serde_json::from_value(status["counts"].clone()).unwrap();

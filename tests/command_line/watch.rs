@@ -93,7 +93,7 @@ impl Watched {
         status
     }
 
-    /// That the terminal is as it was.
+    /// Asserts that the terminal is restored.
     fn assert_left_well(&self) {
         let screen = self.screen.lock().expect("no panic");
         assert!(screen.was_alternate);

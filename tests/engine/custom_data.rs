@@ -12,7 +12,7 @@ section! {
         /// Added to every pixel.
         #[unit = "levels"]
         offset: u64, integer(0, 40);
-        /// Whether the images are all that there is.
+        /// The images are all that there is.
         is_whole: bool = true;
     }
 }

@@ -19,7 +19,7 @@ pub enum ChannelScale {
     Brittle,
 }
 
-/// Of the tasks on digits.
+/// Batch size of the tasks on digits.
 const BATCH_SIZE: i64 = 64;
 
 struct ChannelScaleModule {

@@ -55,7 +55,7 @@ fn an_episode_ends_once_its_accuracy_has_not_risen_for_as_long_as_patience_lasts
     }
 }
 
-/// Where nothing learns there is no rollout to complete.
+/// There is no rollout to complete if nothing learns.
 #[test]
 fn a_run_without_a_learner_ends_once_its_rolling_accuracy_has_not_risen_for_as_long_as_patience_lasts() {
     let folder = tempfile::tempdir().expect("a temporary folder");

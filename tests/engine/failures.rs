@@ -26,7 +26,7 @@ fn status(run: &Path) -> String {
     std::fs::read_to_string(run.join("status.json")).expect("there is a status")
 }
 
-/// How the run fails with what `extend` adds; its record ends with that too, and the rounds before it are kept.
+/// The failure of a run with `extend`; its record ends with it too, and the rounds before it are kept.
 fn failure(extend: fn(&mut App)) -> EngineError {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let report = play(SCENARIO, folder.path(), extend);

@@ -1,4 +1,4 @@
-//! Which networks a run keeps, and that they are those that were measured.
+//! The networks that a run keeps are those that were measured.
 
 use std::path::Path;
 

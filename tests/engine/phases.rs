@@ -1,4 +1,4 @@
-//! Where the time of a round goes, as its event tells it.
+//! The parts of a round's time, as its event reports them.
 
 use std::thread::sleep;
 use std::time::Duration;

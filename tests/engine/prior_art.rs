@@ -14,7 +14,7 @@ use crate::recorded::{catalog, load};
 section! {
     /// Settings of the parts of this test.
     pub struct Width {
-        /// How wide it is.
+        /// The width.
         width: u32 = 4, integer(1, 64);
     }
 }

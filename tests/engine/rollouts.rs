@@ -37,12 +37,12 @@ struct Seen {
     transitions: Vec<usize>,
     /// By env, at the end of the first round: steps whose reward is the penalty of a rollback.
     charged: Vec<usize>,
-    /// How often each feature of the env has been counted, after the first round's commit.
+    /// The number of counts of each feature of the env, after the first round's commit.
     counted: Option<u64>,
 }
 
 impl Seen {
-    /// Of the env that is damaged.
+    /// The memory of the damaged env.
     fn memory_of_damaged(&self, step: u32) -> f32 {
         let mut rows = self.remembered.iter();
         let row = rows.find(|row| (row.0, row.1) == (DAMAGED, step));

@@ -1,4 +1,4 @@
-//! How a file may be damaged: bits that flip, pieces that are lost or come twice, absurd numbers, and noise.
+//! Damage to a file: bits that flip, pieces that are lost or come twice, absurd numbers, and noise.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -112,7 +112,7 @@ impl Damage {
     }
 }
 
-/// Where digits stand that no name has before them.
+/// The places of digits that no name precedes.
 fn numbers_in(text: &[u8]) -> Vec<std::ops::Range<usize>> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let mut numbers = Vec::new();

@@ -47,7 +47,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory takes it")
 }
 
-/// Which file is damaged, and how: what is packed before or behind its packing.
+/// The file that is damaged, and how: a packed file before or after its packing.
 #[derive(Clone, Debug)]
 pub struct Harm {
     which: Index,
@@ -72,7 +72,7 @@ pub struct Folder {
 /// A damaged file; whole again when this is dropped.
 pub struct Damaged<'a> {
     pub path: PathBuf,
-    /// Of all files, as many as they are behind their packing.
+    /// The size of all files, without their packing.
     pub bytes: usize,
     whole: &'a Whole,
 }

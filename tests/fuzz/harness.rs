@@ -16,7 +16,7 @@ use crate::recorded::{CATALOG, load};
 
 /// Seconds that each target runs on fresh random values.
 const VARIABLE: &str = "SIMIC_ENGINE_FUZZ_SECONDS";
-/// How long each target runs at most where the variable is not set, on the same values every time.
+/// The longest time that each target runs if the variable isn't set, on the same values every time.
 const SHORT: Duration = Duration::from_millis(400);
 /// Between two looks at the clock.
 const CASES: u32 = 8;

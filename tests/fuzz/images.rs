@@ -29,7 +29,7 @@ impl Drawn {
         self.sizes.iter().product()
     }
 
-    /// That is the same set.
+    /// Returns whether it is the same set.
     fn is_read(&self, set: &DataSet) -> bool {
         let mut parts = [&*set.train, &set.val, &set.test].into_iter().zip(&self.parts);
         sizes(set) == self.sizes && parts.all(|(read, part)| is_same(read, part))
@@ -197,7 +197,7 @@ fn is_same(read: &Part, part: &Part) -> bool {
     (pixels(read), &read.labels) == (pixels(part), &part.labels)
 }
 
-/// Of all parts, in an order of their own.
+/// The samples of all parts, sorted.
 fn samples<const N: usize>(parts: [&Part; N], size: usize) -> Vec<(i64, Vec<u8>)> {
     let of_part = |part: &Part| -> Vec<_> {
         let images = pixels(part);

@@ -142,7 +142,7 @@ fn checkpoints_whose_hashes_vouch_for_the_damage() {
     });
 }
 
-/// Of a round that is resumed inside, everything that no hash covers.
+/// Everything of a round that is resumed inside that no hash covers.
 #[test]
 fn what_is_kept_of_a_round() {
     let place = tempfile::tempdir().expect("a temporary folder");

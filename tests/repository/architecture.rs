@@ -1,4 +1,4 @@
-//! Which part of the engine knows which. It reads from top to bottom: crate by crate, and in each `lib.rs` declares its rooms
+//! The parts of the engine that each part knows. It reads from top to bottom: crate by crate, and in each `lib.rs` declares its rooms
 //! in the order in which they build on each other, as `mod.rs` does the files of a room; a file names only what is declared
 //! above it.
 //!
@@ -69,7 +69,7 @@ fn generated(item: &Item) -> Vec<String> {
     endings.map(|ending| format!("{}{ending}", item.ident)).collect()
 }
 
-/// Where the file of module `path`, declared in `parent`, stands.
+/// The file of module `name`, declared in `parent`.
 fn module_file(parent: &Path, name: &str) -> PathBuf {
     let folder = match parent.file_stem().and_then(|stem| stem.to_str()) {
         Some("lib" | "main" | "mod") | None => parent.with_file_name(""),

@@ -310,7 +310,7 @@ fn is_section(kind: &Kind) -> bool {
     matches!(innermost(*kind), Kind::Record(fields) if !fields.is_empty())
 }
 
-/// Of a member that takes a name and replacements for fields of another member: which fields.
+/// The form of a member that takes a name and replacements for fields of another member.
 fn replaced(items: &[Field], variants: &[Variant]) -> Option<String> {
     let [
         _,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 const GLOSSARY: &str = include_str!("../../docs/glossary.md");
 
-/// Where old words have to be: what lists them, and records of the past.
+/// Files that must contain old words: lists of them, and records of the past.
 const EXEMPT: [&str; 7] = [
     "CHANGELOG.md",
     "docs/glossary.md",

@@ -52,7 +52,7 @@ pub fn assert_same_run(one: &Path, other: &Path) {
     }
 }
 
-/// Whether tests that draw from many cases play all of them: `SIMIC_ENGINE_TEST_TIER=long`.
+/// Returns whether tests that draw from many cases play all of them: `SIMIC_ENGINE_TEST_TIER=long`.
 #[allow(dead_code, reason = "not every test has a tier")]
 pub fn is_long() -> bool {
     std::env::var("SIMIC_ENGINE_TEST_TIER").is_ok_and(|tier| tier == "long")

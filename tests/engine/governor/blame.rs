@@ -1,4 +1,4 @@
-//! Which seeds a rollback blames and prunes.
+//! The seeds that a rollback blames and prunes.
 
 use simic_engine::prelude::*;
 

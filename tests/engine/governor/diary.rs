@@ -100,7 +100,7 @@ fn write_page(
     diary.reads.push(reads);
 }
 
-/// How a run went.
+/// The course of a run.
 pub struct Played {
     pub diary: Diary,
     pub stats: Vec<EpisodeStats>,

@@ -1,4 +1,4 @@
-//! How often an env is rolled back before its episode ends, and what that leaves.
+//! The number of rollbacks of an env before its episode ends, and what they leave.
 
 use simic_engine::internals::telemetry::EndReason;
 use simic_engine::prelude::*;

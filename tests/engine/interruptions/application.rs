@@ -65,7 +65,7 @@ fn thrift(inputs: &RewardInputs) -> f64 {
     -0.05 * inputs.slots.iter().filter(|slot| slot.after.is_some()).count() as f64
 }
 
-/// How often the accuracy of an env has risen in its episode.
+/// The number of times that the accuracy of an env has risen in its episode.
 #[derive(Component, Clone, Debug, Default, Serialize, Deserialize)]
 struct Rises {
     last: f64,

@@ -237,7 +237,7 @@ pub const KEPT: [Kept; 15] = [
 ];
 
 impl Kept {
-    /// How many forms it has.
+    /// The number of its forms.
     pub fn forms(&self) -> usize {
         if self.forms.is_empty() { DRAWN } else { self.forms.len() }
     }

@@ -31,7 +31,7 @@ const EXACT: [&str; 2] = ["networks/", "episodes.traj/"];
 pub enum Interruption {
     /// It is asked to stop, and leaves its round unfinished.
     StopInside,
-    /// It stops behind a round.
+    /// It stops after a round.
     StopBetween,
     /// Its process ends without a shutdown, and the one that resumes it, too.
     Dropped,
@@ -68,10 +68,10 @@ impl Interruption {
         named.map_or("", |(_, name)| name)
     }
 
-    /// How the first life of a run ends, and the second if it is not the last; threads of the first, and of the others.
+    /// The end of a run's first life, and of the second if it isn't the last; threads of the first, and of the others.
     fn lives(self, whole: &Whole, when: Moment) -> (Until, Option<(Start, Until)>, [usize; 2]) {
         let inside = when.among(whole.steps - 1);
-        // Behind the first round, so that there is something to forget.
+        // After the first round, so that there is something to forget.
         let late = inside.max(whole.steps / whole.rounds + 1);
         match self {
             Self::StopInside => (Until::Stop(inside), None, [2, 2]),
@@ -84,7 +84,7 @@ impl Interruption {
     }
 }
 
-/// When an interruption comes: this part of `of` equal ones of the run.
+/// The time of an interruption: this part of `of` equal ones of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     pub part: u64,
@@ -102,7 +102,7 @@ impl Moment {
 #[derive(Clone, Copy, Debug)]
 enum Start {
     Newest,
-    /// Of those between rounds.
+    /// The oldest one between rounds.
     Oldest,
 }
 
@@ -123,7 +123,7 @@ pub struct Whole {
     operations: u64,
 }
 
-/// How one life ended.
+/// The end of one life.
 struct Ended {
     /// `None` of one that was dropped.
     report: Option<RunReport>,

@@ -9,7 +9,7 @@ use simic_engine::internals::inspect::{Finding, Weight, check};
 use simic_engine::internals::scenario::Catalog;
 use simic_engine::internals::seed::may_follow;
 
-/// Of shares, and of rewards with the digits of an f32: what sums may be off by, relative to the largest of their parts.
+/// The rounding of sums, relative to the largest of their parts: of shares, and of rewards with the digits of an f32.
 const ROUNDING: f64 = 1e-9;
 const SHORT_ROUNDING: f64 = 1e-6;
 

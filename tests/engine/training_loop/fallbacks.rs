@@ -12,7 +12,7 @@ use super::support::*;
 use crate::recorded::{NOTHING, directory, resumed, stops_behind, told};
 use crate::support::assert_same_run;
 
-/// Of a run with one env.
+/// The steps of a run with one env.
 #[derive(Default, Debug, PartialEq)]
 struct Steps {
     /// Bits of the training loss of every step.

@@ -16,7 +16,7 @@ struct Host {
     params: Vec<Vec<Vec<u32>>>,
     metrics: Vec<[u64; 4]>,
     stages: Vec<Option<SeedStage>>,
-    /// Of the seed in the first slot.
+    /// The seed in the first slot.
     seeds: Vec<Vec<Vec<u32>>>,
 }
 

@@ -6,7 +6,7 @@ use simic_engine::prelude::*;
 
 use super::support::*;
 
-/// How many features, weights and gradients were looked at, and which of them are not channels-last.
+/// The number of features, weights and gradients seen, and those that aren't channels-last.
 #[derive(Default)]
 struct Layouts {
     seen: usize,

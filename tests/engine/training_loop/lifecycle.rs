@@ -113,7 +113,7 @@ fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up(
 /// A fading seed is not trained.
 #[test]
 fn a_seed_that_fades_keeps_its_parameters_bit_for_bit() {
-    /// Of a step: stage and alpha in the second slot, bits of the seed and of the host.
+    /// One entry a step: stage and alpha in the second slot, bits of the seed and of the host.
     type Steps = Vec<(SeedStage, f64, Vec<Vec<u32>>, Vec<Vec<u32>>)>;
     let note = |mut envs: Query<(&mut SeedSlots, &mut HostModel)>, mut steps: ResMut<Notes<Steps>>| {
         let (mut slots, mut host) = envs.single_mut().expect("one env");

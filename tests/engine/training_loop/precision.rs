@@ -8,7 +8,7 @@ use tch::Kind;
 use super::support::*;
 use crate::recorded::NOTHING;
 
-/// Of every step: training and validation loss, and the scale of the loss.
+/// One entry a step: training and validation loss, and the scale of the loss.
 type Steps = Vec<(f64, f64, Option<f64>)>;
 
 fn note(envs: Query<(&TrainMetrics, &ValMetrics)>, mut notes: ResMut<Notes<Steps>>) {
@@ -25,7 +25,7 @@ fn note_scales(envs: Query<(&EnvId, &TrainMetrics, &EpisodeStats)>, mut scales: 
     scales.0 = told.collect();
 }
 
-/// Of every step: the norm of the host's gradient as gates and records see it, and the host's parameters at its end.
+/// One entry a step: the norm of the host's gradient as gates and records see it, and the host's parameters at its end.
 type Descent = Vec<(f64, Vec<f32>)>;
 
 fn note_descent(mut envs: Query<(&GradReport, &mut HostModel)>, mut notes: ResMut<Notes<Descent>>) {

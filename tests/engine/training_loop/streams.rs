@@ -61,7 +61,7 @@ fn note_synced(
     }
 }
 
-/// Of a run in which a seed passes through every stage up to its commit.
+/// The steps of a run in which a seed passes through every stage up to its commit.
 static STEPS_OF_GROWTH: LazyLock<Steps> = LazyLock::new(|| {
     play(app(
         &scenario(MINIMAL, ENVS, STEPS, &grow_one_seed()),
