@@ -143,7 +143,7 @@ def test_a_masked_action_raises_by_name_and_nothing_is_done(env: VectorEnv) -> N
 
 
 @pytest.mark.parametrize("actions", [[0.9] * ENVS, np.full(ENVS, 0.9), np.zeros(ENVS, bool), [0, 0, True], np.zeros(ENVS)])
-def test_actions_that_are_no_integers_are_refused_and_nothing_is_done(env: VectorEnv, actions: Any) -> None:
+def test_actions_that_are_not_integers_are_refused_and_nothing_is_done(env: VectorEnv, actions: Any) -> None:
     undisturbed = play(env, 2, 1)
     env.reset(seed=2)
     with pytest.raises(TypeError, match="^actions were given as (float|bool)"):
@@ -250,7 +250,7 @@ def test_an_engine_that_fails_raises_with_its_message() -> None:
     env.close()
 
 
-def test_an_interrupted_step_leaves_no_answer_behind(env: VectorEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_step_leaves_no_answer(env: VectorEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(length: int) -> bytearray:
         raise KeyboardInterrupt
 

@@ -37,7 +37,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("values", "kind"), REFUSED)
-def test_what_is_no_integer_is_refused_with_its_type(values: Any, kind: str) -> None:
+def test_a_value_that_is_not_an_integer_is_refused_with_its_type(values: Any, kind: str) -> None:
     with pytest.raises(TypeError, match=f"^labels were given as {kind}.*, but must be integers; convert them"):
         integers(values, "labels")
 

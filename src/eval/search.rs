@@ -32,14 +32,14 @@ impl Search {
     /// A search among everything that `experiment` lets its controllers grow, under a seed that isn't in `evaluated`.
     pub fn new(experiment: &Experiment, evaluated: &[u64], schedules: Option<u32>, known: &[BlueprintEntry]) -> Self {
         Self {
-            seed: Self::seed_beside(experiment.scenario.run.seed, evaluated),
+            seed: Self::seed_next_to(experiment.scenario.run.seed, evaluated),
             schedules,
             blueprints: growable(experiment, known),
         }
     }
 
     /// A seed for the search: the first after the run's own that isn't in `evaluated`.
-    fn seed_beside(own: u64, evaluated: &[u64]) -> u64 {
+    fn seed_next_to(own: u64, evaluated: &[u64]) -> u64 {
         let is_free = |seed: &u64| !evaluated.contains(seed);
         // There are fewer seeds evaluated than there are numbers.
         (1..)

@@ -98,7 +98,7 @@ fn damage(path: &Path, damage: &Damage) {
 }
 
 #[test]
-fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
+fn every_damage_is_reported_with_its_file_and_the_uses_that_remain() {
     use Damage::*;
     let (folder, whole) = finished();
     let groups: [(i32, &str, &[Case]); 6] = [
@@ -214,7 +214,7 @@ fn every_damage_is_told_with_its_file_and_what_the_run_is_still_good_for() {
 }
 
 #[test]
-fn a_network_under_the_name_of_another_is_told() {
+fn a_network_under_the_name_of_another_is_found() {
     let (_folder, run) = finished();
     let network = |env: u32| run.join(format!("networks/round4-env{env}.safetensors"));
     fs::copy(network(1), network(0)).expect("both are kept");
@@ -326,7 +326,7 @@ fn a_run_that_was_resumed_and_rewound_is_as_sound_as_one_that_was_not() {
 }
 
 #[test]
-fn a_folder_that_is_no_run_is_unusable_and_one_that_is_not_there_is_refused() {
+fn a_folder_that_is_not_a_run_is_unusable_and_one_that_is_not_there_is_refused() {
     let folder = folder();
 
     let nothing = check(folder.path());

@@ -31,7 +31,7 @@ fn a_damaged_checkpoint_is_passed_over_for_an_older_one_and_that_is_said() {
 }
 
 #[test]
-fn a_run_is_resumed_with_anything_that_a_killed_writer_left_behind_the_last_event() {
+fn a_run_is_resumed_with_anything_that_a_killed_writer_left_after_the_last_event() {
     let (_folder, run) = finished();
     let events = run.join("events.jsonl");
     let torn: &[u8] = b"\n\xff\xfe{\"seq\":\xc3";

@@ -128,7 +128,7 @@ fn photographs_of_any_size_are_described_with_a_task_to_paste() {
 }
 
 #[test]
-fn what_is_wrong_with_data_is_told_with_file_and_byte() {
+fn a_mistake_in_data_is_reported_with_file_and_byte() {
     let folder = sets();
     let images = folder.path().join("mnist/train-images-idx3-ubyte.gz");
     let packed = std::fs::read(&images).expect("a file");

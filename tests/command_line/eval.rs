@@ -162,7 +162,7 @@ fn programs_read_every_episode() {
 /// A schedule of the policy's own decisions on other hosts, by the controller that plays schedules.
 #[test]
 #[ignore = "long tier"]
-fn what_looking_is_worth_stands_beside_every_learned_policy() {
+fn the_worth_of_looking_stands_next_to_every_learned_policy() {
     let (_folder, run) = trained();
 
     let asked = "--episodes 4 --seed 41,42 --greedy --against blind";

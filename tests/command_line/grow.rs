@@ -289,7 +289,7 @@ fn nothing_that_is_read_may_lie_in_the_folder_that_the_result_replaces() {
 
 /// From another folder, by a run, what looks into it, and the trials of a sweep.
 #[test]
-fn a_network_beside_its_scenario_is_found_by_every_command() {
+fn a_network_next_to_its_scenario_is_found_by_every_command() {
     let place = given();
     let scenario = r#"(
         task: preset("digits_baseline", (host: grown("given.safetensors"), batches_per_step: count(1))),

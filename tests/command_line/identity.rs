@@ -124,7 +124,7 @@ fn a_replay_finds_the_run_that_it_repeats_when_it_is_resumed_in_another_folder()
 }
 
 #[test]
-fn a_scenario_that_has_moved_is_told_from_a_file_that_is_missing() {
+fn a_scenario_that_has_moved_is_distinguished_from_a_missing_file() {
     let folder = folder();
     let folder = folder.path().canonicalize().expect("it is there");
     let run = play(&folder);
@@ -160,7 +160,7 @@ fn a_run_s_own_copy_of_its_scenario_can_be_run_from_anywhere() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_scenario_may_have_a_name_that_is_no_text() {
+fn a_scenario_may_have_a_name_that_is_not_text() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 

@@ -33,7 +33,7 @@ fn report(folder: &Path) -> (String, String) {
 }
 
 /// The cells of the first table behind a mark, row by row.
-fn table_behind(page: &str, mark: &str) -> Vec<Vec<String>> {
+fn table_after(page: &str, mark: &str) -> Vec<Vec<String>> {
     let (_, behind) = page.split_once(mark).expect("the mark is there");
     let (_, table) = behind.split_once("<tbody>").expect("a table");
     let (table, _) = table.split_once("</tbody>").expect("its end");
@@ -47,7 +47,7 @@ fn table_behind(page: &str, mark: &str) -> Vec<Vec<String>> {
 
 /// Those of the first table of a section.
 pub fn section_table(page: &str, id: &str) -> Vec<Vec<String>> {
-    table_behind(page, &format!("<section id=\"{id}\""))
+    table_after(page, &format!("<section id=\"{id}\""))
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn the_page_of_a_run_has_its_numbers_and_asks_nothing_of_a_network() {
     assert_eq!(said, "");
     let shown = json(&succeeds(&engine_at(folder.path(), "show latest --json")));
     let rounds = shown["results"]["rounds"].as_array().expect("a list");
-    let table = table_behind(&page, "data-chart=\"accuracy\"");
+    let table = table_after(&page, "data-chart=\"accuracy\"");
     assert_eq!(table.len(), 3);
     for (row, round) in table.iter().zip(rounds) {
         for (cell, name) in [(&row[2], "accuracy_mean"), (&row[3], "accuracy_best")] {
@@ -76,7 +76,7 @@ fn the_page_of_a_run_has_its_numbers_and_asks_nothing_of_a_network() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_to_its_end_is_told_and_shown_as_far_as_it_goes() {
+fn a_record_that_cannot_be_read_to_its_end_is_reported_and_shown_as_far_as_it_goes() {
     let folder = played_run();
     let events = newest(&folder.path().join("runs")).join("events.jsonl");
     let whole = read(&events);

@@ -168,7 +168,7 @@ fn ignores_hang_up() -> bool {
 /// Closing a terminal is a way to stop; `nohup` says that it is none.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_end_of_its_terminal_stops_a_run_unless_it_was_told_to_outlive_it() {
+fn the_end_of_its_terminal_stops_a_run_unless_it_was_started_to_outlive_it() {
     let folder = folder();
     let scenario = write_scenario(folder.path(), RULES, 1000);
 

@@ -109,7 +109,7 @@ fn a_second_run_touches_nothing_of_the_first() {
 }
 
 #[test]
-fn a_rollout_of_few_decisions_is_told_once() {
+fn a_rollout_of_few_decisions_is_noted_once() {
     let root = folder();
     let twice = SHORT.replace("--rounds 1", "--rounds 2");
 
@@ -233,7 +233,7 @@ fn run_with_small_files(root: &Path, rounds: u32) -> Command {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_result_beyond_the_limit_of_files_is_an_error_and_leaves_nothing_behind() {
+fn a_result_beyond_the_limit_of_files_is_an_error_and_leaves_nothing() {
     let (folder, run) = crate::resume::finished();
     let before = names(folder.path());
     for (word, name) in [("report", "page.html"), ("export", "network")] {
@@ -356,7 +356,7 @@ fn a_result_that_cannot_be_written_is_a_failure() {
 }
 
 #[test]
-fn a_reader_that_stops_reading_is_no_error() {
+fn a_reader_that_stops_reading_is_not_an_error() {
     let mut list = command("list tasks");
     let piped = list.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().expect("the engine starts");

@@ -142,7 +142,7 @@ fn every_command_says_the_same_of_a_run_that_is_not_there() {
 }
 
 #[test]
-fn every_command_says_the_same_of_a_folder_that_is_no_run() {
+fn every_command_says_the_same_of_a_folder_that_is_not_a_run() {
     let root = folder();
     let at = root.path().display();
     let told = format!("{at} isn't a run directory: it has no resolved.ron");
@@ -174,7 +174,7 @@ fn a_run_is_shown_again_by_the_beginning_of_its_name() {
 
 /// As `kill -9` leaves it.
 #[test]
-fn a_run_that_has_not_ended_is_shown_as_it_stands() {
+fn a_run_that_has_not_ended_is_shown_so_far() {
     let (folder, run) = finished();
     let path = run.join("events.jsonl");
     let events = read(&path);

@@ -64,7 +64,7 @@ fn explain_knows_the_fields_of_a_sweep_file() {
 
 /// Another host under the quickstart's task: what does not fit is the task's own, which the user never wrote.
 #[test]
-fn a_host_that_does_not_fit_is_told_with_the_fields_to_set() {
+fn a_host_that_does_not_fit_is_refused_with_the_fields_to_set() {
     let small = "cnn((in_channels: 1, base_channels: 4, n_blocks: 2, pool_layers: 2, input_hw: 8))";
     let colours = [
         "task.host: expected one mean per channel of the host (3) in task.normalise, found 1",
@@ -151,7 +151,7 @@ fn validate_tells_programs_where_each_mistake_is() {
 }
 
 #[test]
-fn validate_finds_what_a_run_would_at_its_start_unless_told_not_to_look() {
+fn validate_finds_what_a_run_would_at_its_start_unless_asked_not_to_look() {
     let no_data = r#"(task: preset("mnist_baseline", (data: idx_folder(path: "nowhere", scale: 255.0))))"#;
     let no_gpu = r#"(run: (devices: ["cuda:99"]))"#;
 
@@ -168,7 +168,7 @@ fn validate_finds_what_a_run_would_at_its_start_unless_told_not_to_look() {
 }
 
 #[test]
-fn a_dry_run_shows_a_task_in_full_and_can_be_played_as_it_is() {
+fn a_dry_run_shows_a_task_in_full_and_can_be_played_unchanged() {
     let size = "--rounds 1 --envs 1 --steps 2";
     let shown = succeeds(&engine(&format!("run --dry-run --set task.batch_size=16 {size}")));
     let (_, task) = shown.split_once("    task: custom((").expect("a task in full");
@@ -181,7 +181,7 @@ fn a_dry_run_shows_a_task_in_full_and_can_be_played_as_it_is() {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_refused_where_the_text_ends() {
+fn a_file_that_is_not_text_is_refused_where_the_text_ends() {
     let folder = written(b"(\n  name: \"\xff\",\n)");
 
     for command in ["validate", "run"] {

@@ -332,7 +332,7 @@ fn what_is_refused_is_named_and_nothing_of_it_is_done() {
 }
 
 #[test]
-fn a_client_of_another_version_is_told_both_and_one_without_a_hello_in_a_line() {
+fn a_client_of_another_version_reads_both_and_one_without_a_hello_a_line() {
     let mut served = Served::start();
     let answer = served.ask(&json!({"kind": "hello", "version": 2, "novelty": []}), &[]);
 

@@ -46,7 +46,7 @@ fn a_libtorch_of_the_user_s_own_needs_no_mark_of_ours() {
 }
 
 /// Messages where CUDA is wanted, `nvidia-smi` does this and pip cannot install; `begins` says whether it was begun.
-fn set_up_beside(nvidia_smi: &str, begins: bool) -> String {
+fn set_up_with(nvidia_smi: &str, begins: bool) -> String {
     let root = folder();
     write_program(&root.path().join("bin/nvidia-smi"), nvidia_smi);
     write_program(&root.path().join("bin/cat"), "#!/bin/sh\nexit 1\n");
@@ -66,11 +66,11 @@ fn set_up_beside(nvidia_smi: &str, begins: bool) -> String {
 
 #[test]
 fn three_gigabytes_are_not_downloaded_for_a_driver_that_is_too_old() {
-    let old = set_up_beside("#!/bin/sh\necho 570.86.15\necho 570.86.15\n", false);
+    let old = set_up_with("#!/bin/sh\necho 570.86.15\necho 570.86.15\n", false);
     let told = "driver here is 570.86.15, but libtorch 2.11.0 with CUDA 13 needs 580 or later";
     assert_has(&old, &[told]);
 
-    let missing = set_up_beside("#!/bin/sh\necho NVIDIA-SMI has failed\nexit 9\n", true);
+    let missing = set_up_with("#!/bin/sh\necho NVIDIA-SMI has failed\nexit 9\n", true);
     assert_has(
         &missing,
         &["no NVIDIA driver was found", "pip could not install libtorch"],

@@ -51,7 +51,7 @@ fn complaint(output: &Output) -> String {
 }
 
 #[test]
-fn a_scenario_that_is_not_there_is_told_with_those_that_may_be_meant() {
+fn a_missing_scenario_is_named_with_those_that_may_be_meant() {
     for name in "quickstart quickstart.ron s/quickstart scenarios/quickstrt.ron".split(' ') {
         for command in ["run", "validate"] {
             let message = complaint(&engine(&format!("{command} {name}")));

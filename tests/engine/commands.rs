@@ -95,7 +95,7 @@ fn neither_a_pause_nor_a_checkpoint_that_was_asked_for_changes_a_result() {
 }
 
 #[test]
-fn a_word_that_is_no_command_is_removed_and_noted() {
+fn a_word_that_is_not_a_command_is_removed_and_noted() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let extend = |app: &mut App| {
         let jump = |clock: Res<RunClock>, folder: Res<RunDirectory>| {

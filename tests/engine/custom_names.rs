@@ -130,7 +130,7 @@ fn play(extend: fn(&mut App)) -> (RunReport, tempfile::TempDir) {
 }
 
 #[test]
-fn a_registered_seed_module_grows_and_a_metric_is_recorded_with_every_round_and_shown_beside_its_numbers() {
+fn a_registered_seed_module_grows_and_a_metric_is_recorded_with_every_round_and_shown_with_its_numbers() {
     let (report, _folder) = play(sound);
 
     let run = directory(&report);

@@ -61,7 +61,7 @@ fn played(scenario: &str, controller: &str, has_seed: bool) -> Vec<EpisodeOutcom
 
 /// The first seed of `r0c1` is held for too long; that of `r0c2` goes by the ramp that its prune asked for.
 #[test]
-fn the_decisions_of_a_schedule_are_told_as_ordered() {
+fn the_decisions_of_a_schedule_are_reported_as_ordered() {
     let ordered = Decisions {
         germinated: 4,
         committed: 2,
@@ -103,7 +103,7 @@ fn a_host_alone_costs_its_forward_pass_three_times_in_training_and_once_in_valid
 
 /// 3x3 from 2 to 2 channels on 8x8 pixels: 2304 more.
 #[test]
-fn a_committed_seed_that_an_episode_begins_with_costs_as_much_as_it_computes_and_is_no_one_s_decision() {
+fn a_committed_seed_that_an_episode_begins_with_costs_as_much_as_it_computes_and_counts_as_no_decision() {
     let outcome = &played(COUNTED, "wait", true)[0];
 
     let compute = EpisodeCompute {

@@ -66,7 +66,7 @@ fn a_panic_of_a_plugin_s_system_is_a_failure_like_any_other_and_one_out_of_memor
 }
 
 #[test]
-fn an_observation_that_is_no_number_is_named_with_its_env_and_feature() {
+fn an_observation_that_is_not_a_number_is_named_with_its_env_and_feature() {
     fn extend(app: &mut App) {
         let spoil = |mut envs: Query<(&EnvId, &mut Signals)>| {
             for (_, mut signals) in envs.iter_mut().filter(|(id, _)| id.index == 1) {
@@ -86,7 +86,7 @@ fn an_observation_that_is_no_number_is_named_with_its_env_and_feature() {
 }
 
 #[test]
-fn a_policy_whose_output_is_no_number_is_named_with_env_and_head() {
+fn a_policy_whose_output_is_not_a_number_is_named_with_env_and_head() {
     fn extend(app: &mut App) {
         let spoil = |mut controller: ResMut<ActiveController>| {
             let policy = controller.0.get().learned().expect("the policy learns");

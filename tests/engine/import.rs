@@ -11,7 +11,7 @@ use simic_engine::internals::torch::PlainTensor;
 use simic_engine::prelude::*;
 use tch::Kind;
 
-use crate::recorded::{NOTHING, directory, play, resumed, state, stops_behind};
+use crate::recorded::{NOTHING, directory, play, resumed, state, stops_after};
 use crate::support::assert_same_run;
 use crate::training_loop::support::{Notes, values};
 
@@ -188,7 +188,7 @@ fn a_run_with_given_weights_resumes_inside_a_round_and_not_with_others() {
     // The first env starts from given weights of which all stay, the others from drawn ones.
     let task = format!("weights: (path: {path:?}, envs: 1), freeze: [\"all\"]");
     let scenario = SCENARIO.replace("TASK", &task).replace("RUN", "seed: 5");
-    let stop = |app: &mut App| _ = app.add_systems(StepEnd, stops_behind(0, 6).before(EngineSet::Checkpoint));
+    let stop = |app: &mut App| _ = app.add_systems(StepEnd, stops_after(0, 6).before(EngineSet::Checkpoint));
 
     let whole = directory(&play(&scenario, &folder.path().join("whole"), NOTHING));
     let run = directory(&play(&scenario, &folder.path().join("part"), stop));

@@ -6,7 +6,7 @@ use serde_json::json;
 use simic_engine::internals::checkpoint::{CheckpointId, Checkpoints};
 use simic_engine::prelude::*;
 
-use crate::recorded::{NOTHING, directory, stops_behind, told};
+use crate::recorded::{NOTHING, directory, stops_after, told};
 use crate::support::builder;
 
 const STEPS: u32 = 8;
@@ -32,7 +32,7 @@ pub fn scenario(intervals: &str) -> String {
 /// The run with what `extend` adds, asked to stop after a step of the second round.
 pub fn stopped_after(step: u32, scenario: &str, extend: fn(&mut App), out: &Path) -> PathBuf {
     let stop = move |app: &mut App| {
-        app.add_systems(StepEnd, stops_behind(1, step).before(EngineSet::Checkpoint));
+        app.add_systems(StepEnd, stops_after(1, step).before(EngineSet::Checkpoint));
     };
     let engine = builder().with((extend, stop)).threads(2).recorded(out);
     directory(&engine.from_ron(scenario).expect("the scenario is sound").play())

@@ -44,7 +44,7 @@ fn seeds_grow_in_a_language_model_until_they_are_committed_and_threads_change_no
 }
 
 #[test]
-fn what_does_not_fit_text_is_told_where_it_was_written() {
+fn what_does_not_fit_text_is_reported_where_it_was_written() {
     let names = catalog(NOTHING);
     let written = |right: &str, wrong: &str| SCENARIO.replace(right, wrong);
     let token_files = r#"(task: preset("tinystories", (data: token_files((vocab: 256)))))"#.to_owned();

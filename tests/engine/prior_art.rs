@@ -100,7 +100,7 @@ fn what_is_set_of_a_part_has_a_path() {
 }
 
 #[test]
-fn mistakes_in_a_part_are_told_where_they_stand() {
+fn mistakes_in_a_part_are_reported_where_they_stand() {
     let told = |text, sets: &[&str]| read(text, sets).expect_err("a mistake").to_string();
 
     insta::assert_snapshot!(

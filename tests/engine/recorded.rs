@@ -46,7 +46,7 @@ pub fn told(run: &Path, kind: &str) -> Vec<Value> {
 }
 
 /// A system that asks the run to stop behind a step.
-pub fn stops_behind(round: u32, step: u32) -> impl Fn(Res<RunClock>, Res<StopSignal>) + Copy {
+pub fn stops_after(round: u32, step: u32) -> impl Fn(Res<RunClock>, Res<StopSignal>) + Copy {
     move |clock, stop| {
         if (clock.round(), clock.step()) == (round, step) {
             stop.request(StopRequest::Interrupt);

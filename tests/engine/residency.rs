@@ -174,7 +174,7 @@ fn cut(file: PathBuf, length: u64) {
 }
 
 #[test]
-fn a_file_that_is_cut_while_a_run_trains_on_it_is_told_with_its_place() {
+fn a_file_that_is_cut_while_a_run_trains_on_it_is_named_with_its_place() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut digits = engine(&scenario(&images(folder.path()), "(residency: stream)"));
     let mut texts = engine(&scenario(&tokens(folder.path()), "(residency: stream)"));

@@ -147,7 +147,7 @@ fn the_timeline_of_every_slot_is_rebuilt_from_its_stage_changes() {
 }
 
 #[test]
-fn a_new_target_of_alpha_is_told_with_its_ramp() {
+fn a_new_target_of_alpha_is_recorded_with_its_ramp() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = r#"(
         name: "retarget",

@@ -45,7 +45,7 @@ fn each_method_leaves_as_it_was_given_what_it_does_not_train() {
 }
 
 #[test]
-fn slots_have_in_turn_the_largest_seeds_for_which_the_budget_has_room() {
+fn one_slot_after_another_has_the_largest_seed_for_which_the_budget_has_room() {
     let plan = HostPlan::new(1, 8).layer("a", Conv::new(8, 3)).slot(0, 0);
     let plan = plan.layer("b", Conv::new(16, 3)).slot(0, 1).head(3);
     let seeds = |most, own| {

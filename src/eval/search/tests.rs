@@ -31,7 +31,7 @@ fn schedules_are_drawn_alike_from_equal_seeds_and_fit_into_the_episode() {
 
 #[test]
 fn the_seed_of_the_search_is_none_of_the_evaluation() {
-    assert_eq!(Search::seed_beside(42, &[42]), 43);
-    assert_eq!(Search::seed_beside(42, &[43, 44, 1]), 45);
-    assert_eq!(Search::seed_beside(u64::MAX, &[0]), 1);
+    assert_eq!(Search::seed_next_to(42, &[42]), 43);
+    assert_eq!(Search::seed_next_to(42, &[43, 44, 1]), 45);
+    assert_eq!(Search::seed_next_to(u64::MAX, &[0]), 1);
 }

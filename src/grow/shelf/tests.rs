@@ -2,7 +2,7 @@ use super::*;
 
 /// A lock belongs to an open file, so it excludes a second opener in the same process like one in another process.
 #[test]
-fn a_folder_in_which_somebody_grows_is_no_one_else_s_even_by_force() {
+fn a_folder_in_which_somebody_grows_is_never_taken_even_by_force() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("grown");
     let attempt = folder.join("attempt1.json");

@@ -43,7 +43,7 @@ fn clocks_and_numbers_of_events_make_no_difference_and_neither_does_half_a_line(
 }
 
 #[test]
-fn the_first_difference_is_told_with_its_place_and_both_values() {
+fn the_first_difference_has_its_place_and_both_values() {
     let left = run("()", &[step(0, 3, 0, 0.5), step(1, 3, 1, 0.5)], "");
     let right = run("()", &[step(0, 3, 0, 0.5), step(1, 3, 1, 0.25)], "");
 

@@ -35,7 +35,7 @@ fn a_round_is_a_line_of_eighty_columns_under_its_heads() {
 }
 
 #[test]
-fn where_nothing_learns_there_is_no_word_of_learning() {
+fn where_nothing_learns_lines_say_nothing_of_learning() {
     let expected = [
         "  round  mean rolling  best   reward     seeds steps/s   left",
         "    3/3  54.3    53.8  81.0   +12.00     3/1/2     6.4     0s",

@@ -37,7 +37,7 @@ fn runs_fit_into_eighty_columns_and_show_more_where_there_is_room() {
 }
 
 #[test]
-fn ages_are_told_in_their_largest_unit() {
+fn ages_are_shown_in_their_largest_unit() {
     let ages = [0, 59_000, 61_000, 7_200_000, 172_800_000].map(age);
 
     assert_eq!(ages, ["0s", "59s", "1m", "2h", "2d"]);

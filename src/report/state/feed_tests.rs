@@ -60,7 +60,7 @@ fn a_record_that_was_cut_by_a_resume_is_read_again_from_its_beginning() {
 }
 
 #[test]
-fn what_was_read_stays_when_the_folder_vanishes_or_a_line_is_no_event() {
+fn what_was_read_stays_when_the_folder_vanishes_or_a_line_is_not_an_event() {
     let (folder, mut feed) = watched(LINES);
     append(folder.path(), "no event\n");
 

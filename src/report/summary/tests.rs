@@ -251,7 +251,7 @@ fn the_average_says_what_its_interval_is_of_and_leaves_out_envs_that_failed() {
 
 /// Student's t of two degrees of freedom is 4.303.
 #[test]
-fn where_nothing_was_committed_hosts_that_never_grew_are_still_told_unless_they_are_the_result() {
+fn where_nothing_was_committed_hosts_that_never_grew_are_still_shown_unless_they_are_the_result() {
     let mut live = LiveState::default();
     finish(&mut live, 0, 52.0, 1.0);
     live.apply(&Event::run(examples::baseline()));

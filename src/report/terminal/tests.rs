@@ -76,7 +76,7 @@ fn every_panel_fits_the_smallest_terminal() {
 }
 
 #[test]
-fn panels_stand_beside_each_other_where_there_is_room() {
+fn panels_stand_next_to_each_other_where_there_is_room() {
     let state = state();
     for (width, height) in [(120, 40), (200, 60)] {
         let all = drawn(&view(&state), (width, height));

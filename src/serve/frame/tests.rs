@@ -35,7 +35,7 @@ fn a_cut_frame_is_the_end_and_a_long_one_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn behind_a_header_that_is_not_understood_the_next_frame_is_read() {
+fn after_a_header_that_is_not_understood_the_next_frame_is_read() {
     let unknown = frame(br#"{"kind":"jump"}"#, &[1, 2]);
     let bytes = [unknown, frame(br#"{"kind":"close"}"#, &[])].concat();
     let mut input = &bytes[..];

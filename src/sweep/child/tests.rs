@@ -67,7 +67,7 @@ fn a_tag_that_looks_like_an_option_is_one_word_with_its_option() {
 }
 
 #[test]
-fn a_full_disk_is_told_from_a_trial_that_fails() {
+fn a_full_disk_is_distinguished_from_a_trial_that_fails() {
     for (code, told, expected) in [
         (3, "trials/b/checkpoints: No space left on device (os error 28)", true),
         (2, "trials/b/checkpoints: No space left on device (os error 28)", true),

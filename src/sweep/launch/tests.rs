@@ -65,14 +65,14 @@ fn a_job_array_asks_for_what_its_trials_may_use() {
 }
 
 #[test]
-fn a_job_array_is_no_larger_than_slurm_takes() {
+fn a_job_array_is_at_most_as_large_as_slurm_takes() {
     let plan = plan(10_000);
 
     assert_eq!(launch(&SweepFolder::of("lr", None), &plan).tasks(), 1000);
 }
 
 #[test]
-fn a_driver_is_told_what_a_trial_needs() {
+fn a_driver_learns_what_a_trial_needs() {
     let folder = SweepFolder::of("lr", Some(Path::new("/shared/runs")));
     let mut plan = plan(2);
     plan.sweep.budget.memory_mib = Some(2000);

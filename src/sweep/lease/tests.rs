@@ -96,7 +96,7 @@ fn a_lease_of_an_earlier_version_names_no_player() {
 }
 
 #[test]
-fn a_file_with_the_last_number_of_all_is_no_lease() {
+fn a_file_with_the_last_number_of_all_is_not_a_lease() {
     let (_root, folder) = folder();
     std::fs::write(folder.file("leases").join("a.4294967295"), "").unwrap();
 

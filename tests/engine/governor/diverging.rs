@@ -81,7 +81,7 @@ fn play_diverging(from: u32, factor: f64) -> Played {
 }
 
 #[test]
-fn a_host_that_diverges_in_evaluation_alone_is_rolled_back_once_then_taken_as_it_is() {
+fn a_host_that_diverges_in_evaluation_alone_is_rolled_back_once_then_taken_unchanged() {
     let played = play_diverging(12, 1e4);
 
     // Suspected in steps 12 and 13, rolled back in step 14, and not again in step 17: nothing has changed since.

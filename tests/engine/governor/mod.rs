@@ -84,7 +84,7 @@ fn a_rollback_restores_the_captured_network_in_place() {
 }
 
 #[test]
-fn the_step_after_a_rollback_is_what_the_captured_step_was_followed_by_but_for_its_momentum() {
+fn the_step_after_a_rollback_is_the_one_after_the_captured_step_except_for_its_momentum() {
     // Given rollbacks of the same damage in two runs, one step apart, to the same snapshot.
     let early = play(&scenario_text(THREE_ENVS, &nan_at_step(3)));
     let late = play(&scenario_text(THREE_ENVS, &nan_at_step(4)));
@@ -146,7 +146,7 @@ fn a_divergence_is_suspected_twice_before_it_panics() {
 }
 
 #[test]
-fn a_nan_gradient_is_no_reason_to_panic() {
+fn a_nan_gradient_is_not_a_reason_to_panic() {
     let faults = "faults: [(env: 1, round: 0, step: 6, batch: 2, fault: nan_grad)],";
     let text = scenario_text("n_envs: 2, rounds: 1, max_steps: 8", faults);
     let played = play(&text.replace(ONE_SEED, GERMINATION));

@@ -80,7 +80,7 @@ fn a_failure_names_part_batch_and_env_in_either_order() {
 }
 
 #[test]
-fn an_error_of_a_hook_stops_the_run_and_is_told_as_that_of_a_batch() {
+fn an_error_of_a_hook_stops_the_run_and_is_reported_as_that_of_a_batch() {
     let mut engine = app(&scenario(MINIMAL, 2, 4, WAIT), |app: &mut App| {
         app.on_batch(BatchPoint::Updated, |batch| match (batch.env.id.index, batch.index) {
             (1, 1) => Err(Failure::message("seen enough")),

@@ -9,7 +9,7 @@ use simic_engine::internals::scenario::Kernels;
 use simic_engine::prelude::*;
 
 use super::support::*;
-use crate::recorded::{NOTHING, directory, resumed, stops_behind, told};
+use crate::recorded::{NOTHING, directory, resumed, stops_after, told};
 use crate::support::assert_same_run;
 
 /// The steps of a run with one env.
@@ -110,7 +110,7 @@ fn a_loss_that_lower_precision_cannot_hold_is_computed_in_f32() {
 
 /// Nothing is left to be done for it: its update is suppressed, as ever.
 #[test]
-fn a_loss_that_f32_cannot_hold_is_no_fallback() {
+fn a_loss_that_f32_cannot_hold_is_not_a_fallback() {
     let steps = played(ONE_BATCH, &fault(2, "nan_loss"));
 
     assert_eq!(steps.counts, [[0, 0]; 3]);
@@ -180,8 +180,8 @@ fn text(training: &str, faults: [&str; 2]) -> String {
     )
 }
 
-fn stopping_behind_the_fallback(app: &mut App) {
-    app.add_systems(StepEnd, stops_behind(0, 4).before(EngineSet::Checkpoint));
+fn stopping_after_the_fallback(app: &mut App) {
+    app.add_systems(StepEnd, stops_after(0, 4).before(EngineSet::Checkpoint));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_round_tells_of_its_fallbacks_and_neither_threads_nor_a_resume_show() {
             directory(&engine.expect("the scenario is sound").play())
         };
         let one = play(1, "one", NOTHING);
-        let stopped = play(2, "stopped", stopping_behind_the_fallback);
+        let stopped = play(2, "stopped", stopping_after_the_fallback);
         let mut rest = resumed(&stopped, CheckpointName::Last, NOTHING, 2).expect("it can be resumed");
         directory(&rest.play());
 

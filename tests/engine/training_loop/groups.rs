@@ -104,7 +104,7 @@ fn an_infinite_host_gradient_stalls_the_host_alone_and_is_counted() {
 
 /// A seed can blend a value into the features that isn't a number: the batch is lost, the host is not.
 #[test]
-fn a_batch_whose_features_are_no_numbers_leaves_weights_and_running_statistics_as_they_were() {
+fn a_batch_whose_features_are_not_numbers_leaves_weights_and_running_statistics_as_they_were() {
     let spoil = |batch: &mut HookedBatch| {
         let _ = batch.samples.x.narrow(0, 0, 1).fill_(f64::NAN);
     };

@@ -81,7 +81,7 @@ fn a_life_ordered_as_early_as_possible_keeps_the_timetable() {
 
 /// Its updates are suppressed, so nothing else would show that it has diverged.
 #[test]
-fn a_held_seed_with_gradients_that_are_no_numbers_is_not_committed_but_given_up() {
+fn a_held_seed_with_gradients_that_are_not_numbers_is_not_committed_but_given_up() {
     let spoil = |batch: &mut HookedBatch, _: &mut ()| {
         if (18..=20).contains(&batch.clock.step()) {
             let seed = batch.env.seed_optimizers.0[0].as_mut().expect("the seed trains");
@@ -147,7 +147,7 @@ fn a_seed_that_fades_keeps_its_parameters_bit_for_bit() {
 }
 
 #[test]
-fn a_growing_seed_is_told_step_by_step_in_order_and_ends_committed() {
+fn a_growing_seed_is_recorded_step_by_step_in_order_and_ends_committed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let watched = |app: &mut App| {
         let app = app.init_resource::<Notes<Life>>();

@@ -34,7 +34,7 @@ fn refuses(live: &mut LiveState, gate: GateLevel, check: &str, count: u64, asked
 }
 
 #[test]
-fn a_policy_that_prunes_before_a_gate_opens_is_told_of_both() {
+fn a_policy_that_prunes_before_a_gate_opens_has_both_named() {
     let mut live = live("actor_critic", 115);
     let young = [(5, 40), (6, 38), (8, 15), (10, 5)];
     ends(&mut live, SeedStage::Training, Some(PruneReason::Policy), &young);
@@ -51,7 +51,7 @@ fn a_policy_that_prunes_before_a_gate_opens_is_told_of_both() {
 }
 
 #[test]
-fn a_heuristic_whose_run_is_too_short_is_told_to_play_longer() {
+fn a_heuristic_whose_run_is_too_short_is_advised_to_play_longer() {
     let mut live = live("heuristic", 8);
     ends(&mut live, SeedStage::Blending, None, &[(6, 5), (7, 1)]);
     ends(&mut live, SeedStage::Holding, None, &[(11, 2)]);
