@@ -6,7 +6,7 @@ use std::path::PathBuf;
 fn main() {
     // Otherwise every file of the repository, a document among them, would compile the engine again.
     println!("cargo:rerun-if-changed=build.rs");
-    // Told by the build script of `simic-torch`.
+    // Set by the build script of `simic-torch`.
     let Some(lib) = env::var_os("DEP_SIMIC_TORCH_LIBTORCH").map(PathBuf::from) else {
         panic!("simic-torch named no libtorch folder");
     };

@@ -123,8 +123,8 @@ fn play(order: &str) -> ExitCode {
     let (fault, n) = (fault.expect("a fault"), n.parse().expect("a number"));
     let faults = StorageFaults::under(Path::new(root), n, fault);
     let code = cli::main(Extension::default());
-    let told = format!("{} {}", faults.operations(), faults.struck().unwrap_or_default());
-    std::fs::write(Path::new(root).with_extension("struck"), told).expect("it is written");
+    let report = format!("{} {}", faults.operations(), faults.struck().unwrap_or_default());
+    std::fs::write(Path::new(root).with_extension("struck"), report).expect("it is written");
     code
 }
 
@@ -149,8 +149,8 @@ fn stops_unsaved() -> Result<(), libtest_mimic::Failed> {
     let lines = support::lines(&run);
     let rounds = lines.iter().filter(|line| line["type"] == "round_finished").count();
     let advises = [&shown, &said].iter().any(|text| text.contains("engine resume"));
-    let is_told = said.contains("nothing of the run is on disk") && said.contains("it cannot be continued");
-    match (status.code(), rounds, is_told, advises) {
+    let is_reported = said.contains("nothing of the run is on disk") && said.contains("it cannot be continued");
+    match (status.code(), rounds, is_reported, advises) {
         (Some(5), 2, true, false) => Ok(()),
         ended => Err(format!("{ended:?}: {said}{shown}").into()),
     }
@@ -198,9 +198,9 @@ impl Place {
         let order = format!("{} {fault:?} {n} {}", row.arguments()[0], self.runs().display());
         let output = self.command(&row.arguments(), &order).output().expect("it starts");
         let place = self.runs().with_extension("struck");
-        let told = std::fs::read_to_string(&place).expect("the program leaves word");
+        let text = std::fs::read_to_string(&place).expect("the program leaves word");
         std::fs::remove_file(place).expect("it was there");
-        let (operations, struck) = told.split_once(' ').expect("two words");
+        let (operations, struck) = text.split_once(' ').expect("two words");
         (output, struck.to_owned(), operations.parse().expect("a number"))
     }
 

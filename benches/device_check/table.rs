@@ -14,10 +14,10 @@ pub fn write(out: &Path) -> io::Result<usize> {
     let mut table = String::from("| row | result | figures | s |\n| --- | --- | --- | ---: |\n");
     for row in &rows {
         let name = row["row"].as_str().unwrap_or_default();
-        let told = match row["figures"].as_object() {
+        let figures = match row["figures"].as_object() {
             Some(figures) => {
-                let told = figures.iter().map(|(name, value)| format!("{name} {}", number(value)));
-                told.collect::<Vec<_>>().join(" · ")
+                let named = figures.iter().map(|(name, value)| format!("{name} {}", number(value)));
+                named.collect::<Vec<_>>().join(" · ")
             }
             None => {
                 let why = row["why"].as_str().and_then(|why| why.lines().next());
@@ -30,7 +30,7 @@ pub fn write(out: &Path) -> io::Result<usize> {
             false => "**failed**",
         };
         let seconds = row["seconds"].as_f64().unwrap_or_default();
-        let _ = writeln!(table, "| {name} | {result} | {told} | {seconds:.1} |");
+        let _ = writeln!(table, "| {name} | {result} | {figures} | {seconds:.1} |");
     }
     fs::write(out.join("table.md"), &table)?;
     println!("{table}");

@@ -171,10 +171,10 @@ impl Found {
             values.any(|value| Some(value) != first)
         };
         // Another task is identified by its name, not by all fields in which it differs.
-        let is_told = |path: &&str| *path == TASK || !path.starts_with("task.") || !differs(&TASK);
+        let is_shown = |path: &&str| *path == TASK || !path.starts_with("task.") || !differs(&TASK);
         paths
             .into_iter()
-            .filter(|path| !NO_METHOD.contains(path) && is_told(path))
+            .filter(|path| !NO_METHOD.contains(path) && is_shown(path))
             .filter(differs)
             .collect()
     }

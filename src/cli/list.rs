@@ -92,8 +92,8 @@ pub fn list(what: ListWhat, context: &Context) -> Outcome {
                     "name": name, "severity": severity, "comparison": sign, "threshold": threshold, "window": window,
                     "summary": summary, "remedy": remedy,
                 });
-                let (condition, told) = (format!("{sign} {threshold}"), format!("{summary}: {remedy}"));
-                let cells = vec![name.into(), severity.into(), condition, window.to_string(), told];
+                let (condition, meaning) = (format!("{sign} {threshold}"), format!("{summary}: {remedy}"));
+                let cells = vec![name.into(), severity.into(), condition, window.to_string(), meaning];
                 (value, cells)
             });
             let (detectors, rows): (Vec<Value>, Vec<_>) = rows.unzip();

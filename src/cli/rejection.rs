@@ -66,7 +66,7 @@ impl From<GrowError> for Rejection {
 }
 
 /// Errors that are reported unchanged.
-macro_rules! told {
+macro_rules! reported {
     ($($error:ty),+) => {
         $(impl From<$error> for Rejection {
             fn from(error: $error) -> Self {
@@ -76,7 +76,7 @@ macro_rules! told {
     };
 }
 
-told! {
+reported! {
     String, &'static str, FileError, NameError, UnknownField, DataError, NetworkError, PolicyError, FindRunError,
     ResumeError, FrozenPolicyError, ReadError, ExportError, TableError, DiffError, SweepError, ServeError,
     TrajectoryError, RewardError

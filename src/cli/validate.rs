@@ -31,7 +31,7 @@ struct Sound {
     /// Warnings about a scenario.
     warnings: Option<Report>,
     /// Description of the run or sweep.
-    told: String,
+    text: String,
 }
 
 /// Checks every file, and unless `no_data` asks for less, the data and devices that it names; each good one gets a line on
@@ -59,8 +59,8 @@ fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejectio
     };
     if is_sweep(path) {
         let trials = plan(path, &[], &catalog)?.plan.trials.len();
-        let told = format!("a sweep of {}", counted(trials, "trial"));
-        return Ok(Sound { warnings: None, told });
+        let text = format!("a sweep of {}", counted(trials, "trial"));
+        return Ok(Sound { warnings: None, text });
     }
     let prepared = prepare::load(path, &[], &catalog, &context.surroundings.input)?;
     if !no_data {
@@ -74,9 +74,9 @@ fn load(path: &Path, no_data: bool, context: &Context) -> Result<Sound, Rejectio
     } = prepared.loaded;
     let (run, steps) = (&scenario.run, task.max_steps);
     let (envs, rounds) = (counted(run.n_envs, "env"), counted(run.rounds, "round"));
-    let told = format!("{} with {envs}, {rounds} of {steps} steps", task.name);
+    let text = format!("{} with {envs}, {rounds} of {steps} steps", task.name);
     let warnings = Some(warnings).filter(|warnings| !warnings.problems.is_empty());
-    Ok(Sound { warnings, told })
+    Ok(Sound { warnings, text })
 }
 
 /// Checks the needs of a run of the scenario at its start.
@@ -90,14 +90,14 @@ fn check_place(path: &Path, prepared: &Prepared, context: &Context) -> Result<()
 }
 
 fn print(path: &Path, result: &Result<Sound, Rejection>, context: &Context) -> Outcome {
-    let Sound { warnings, told } = match result {
+    let Sound { warnings, text } = match result {
         Ok(sound) => sound,
         Err(rejection) => return rejection.print(context.printer),
     };
     warnings.iter().for_each(|warnings| context.printer.report(warnings));
     match context.global.quiet {
         true => Outcome::Done,
-        false => context.printer.show(format_args!("{}: ok, {told}\n", path.display())),
+        false => context.printer.show(format_args!("{}: ok, {text}\n", path.display())),
     }
 }
 

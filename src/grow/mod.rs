@@ -148,7 +148,7 @@ pub fn grow(order: &Order, report: &mut Report) -> Result<Growth, GrowError> {
     }
     if let Some(name) = given.absent.first() {
         let why = match given.other_classes {
-            Some(told) => format!("its head is for {told} classes, but the data have {}", task.classes),
+            Some(own) => format!("its head is for {own} classes, but the data have {}", task.classes),
             None => format!("the weights don't contain {name}"),
         };
         let drawn = match given.has_body(&plan) {

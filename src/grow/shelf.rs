@@ -103,11 +103,11 @@ pub fn put(folder: &Path, number: usize, played: &Played) -> Result<(), GrowErro
 fn differing(begun: &Ordered, now: &Ordered) -> Vec<String> {
     let names: BTreeSet<&String> = begun.keys().chain(now.keys()).collect();
     let names = names.into_iter().filter(|name| begun.get(*name) != now.get(*name));
-    let told = names.map(|name| {
+    let changes = names.map(|name| {
         let [was, is] = [begun, now].map(|order| order.get(name).map_or("nothing", String::as_str));
         format!("{name} was {was}, now {is}")
     });
-    told.collect()
+    changes.collect()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::scenario::{Catalog, visible};
 use crate::sweep::SweepFolder;
 
 /// The number of findings of a part that are listed one by one.
-const TOLD: usize = 8;
+const LISTED: usize = 8;
 /// Longest finding in characters.
 const LONGEST: usize = 600;
 
@@ -102,7 +102,7 @@ impl Part {
 
     /// One line at most: names in a damaged file may have any length.
     fn add(&mut self, weight: Weight, file: String, place: Option<(usize, u64)>, what: String) {
-        if self.findings.len() >= TOLD {
+        if self.findings.len() >= LISTED {
             self.omitted += 1;
             return;
         }

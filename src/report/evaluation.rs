@@ -173,8 +173,8 @@ fn others(evaluation: &Evaluation) -> Table {
 
 /// Returns whether players differ in cost. Controllers on the scenario's hosts don't.
 fn has_costs(evaluation: &Evaluation) -> bool {
-    let is_told = |cost: &Cost| cost.schedules.is_some() || cost.steps != evaluation.steps;
-    evaluation.costs.iter().any(is_told)
+    let is_shown = |cost: &Cost| cost.schedules.is_some() || cost.steps != evaluation.steps;
+    evaluation.costs.iter().any(is_shown)
 }
 
 /// Costs of each player. `None` where all are alike.

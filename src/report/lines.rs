@@ -96,13 +96,13 @@ fn aligned(cells: &[String; COLUMNS.len()], live: &LiveState) -> String {
 
 /// The event after round (from 1), step, env and seed. `None` for rows that come every step.
 pub fn event_line(event: &Event) -> Option<String> {
-    let told = event.message.as_deref();
-    let mut message = told.map_or_else(String::new, |message| format!(" ({message})"));
+    let given = event.message.as_deref();
+    let mut message = given.map_or_else(String::new, |message| format!(" ({message})"));
     let what = match &event.payload {
         Payload::Anomaly(anomaly) => {
             let slot = event.slot.filter(|_| event.seed_id.is_none());
             let of = slot.map(|slot| slot.to_string()).or(anomaly.head.clone());
-            message = format!(": {}", told.unwrap_or_default());
+            message = format!(": {}", given.unwrap_or_default());
             format!("{}{}", anomaly.rule, of.map_or_else(String::new, |of| format!(" {of}")))
         }
         Payload::SeedGerminated(seed) => format!("germinated {}", seed.blueprint),

@@ -145,8 +145,8 @@ async fn for_this_machine(request: Request, next: Next) -> Response {
     let mut response = match host.is_some_and(is_here) && hosts.next().is_none() {
         true => next.run(request).await,
         false => {
-            let told = "this server answers to 127.0.0.1, [::1] and localhost\n";
-            (StatusCode::FORBIDDEN, told).into_response()
+            let refusal = "this server answers to 127.0.0.1, [::1] and localhost\n";
+            (StatusCode::FORBIDDEN, refusal).into_response()
         }
     };
     // What a run calls itself is shown as a text, and no browser is to take it for something else.

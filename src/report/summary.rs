@@ -27,7 +27,7 @@ const LABEL_WIDTH: usize = 15;
 /// The summary of a run whose files are in `directory`, in lines of at most `width` characters, but for those with its path.
 pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
     let error = live.finished.as_ref().and_then(|run| run.error.as_ref());
-    let told = [
+    let outcome = [
         error.map(|error| said("stopped by", error, width)),
         result(live, width),
         anomalies(live, width),
@@ -44,7 +44,7 @@ pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
         memory(&live.rounds, width),
         Some(labelled("run directory", &directory.display().to_string())),
     ];
-    let lines = [&told[..], &course].map(|lines| lines.iter().flatten().map(String::as_str).collect::<String>());
+    let lines = [&outcome[..], &course].map(|lines| lines.iter().flatten().map(String::as_str).collect::<String>());
     let lines = lines.into_iter().filter(|lines| !lines.is_empty());
     let mut parts: Vec<String> = headline(live).into_iter().chain(lines).collect();
     if !live.is_offline() {
@@ -106,8 +106,8 @@ fn result(live: &LiveState, width: usize) -> Option<String> {
             Some(alone) => (alone.words(2), counted(alone.hosts, "host")),
             None => (format!("{:.2} %", still.val_accuracy.0), "a single host".into()),
         };
-        let told = format!("{alone}: {hosts} trained for as long without seeds");
-        text += &said("host alone", &told, width);
+        let control = format!("{alone}: {hosts} trained for as long without seeds");
+        text += &said("host alone", &control, width);
     }
     if has_grown {
         let fair = "the host alone is smaller than the grown hosts, so it isn't a fair opponent. Fair ones are a host as large \
@@ -123,11 +123,11 @@ fn best_host(live: &LiveState, width: usize) -> Option<String> {
     let (round, env, of) = (best.at.round + 1, best.at.env, live.episodes_done);
     let test = number(best.data.test_accuracy, 2);
     let (accuracy, ratio) = (best.committed_accuracy(), best.committed_ratio());
-    let told = format!(
+    let line = format!(
         "{test} % on the test part, {accuracy:.2} % in validation, at {ratio:.2}x parameters (round {round}, env {env}): the \
          luckiest of {of}"
     );
-    Some(said("best host", &told, width))
+    Some(said("best host", &line, width))
 }
 
 /// Findings of detectors.
@@ -320,8 +320,8 @@ fn throughput(live: &LiveState) -> Option<String> {
     let (steps, samples) = speed.filter(|_| !live.is_offline())?;
     let finished = live.finished.as_ref();
     let wall = finished.map_or_else(String::new, |run| format!(" in {:.1} s", run.wall_s.0));
-    let told = format!("{steps:.1} env-steps/s, {samples:.0} training samples/s{wall}");
-    Some(labelled("throughput", &told))
+    let rates = format!("{steps:.1} env-steps/s, {samples:.0} training samples/s{wall}");
+    Some(labelled("throughput", &rates))
 }
 
 /// `process 1.2 GiB, cuda:0 9.3 GiB`: the most of any round.

@@ -155,12 +155,12 @@ impl Launch<'_> {
                 script.display()
             )));
         }
-        let told = words(&stdout);
+        let reply = words(&stdout);
         // `ID` or `ID;CLUSTER`
-        match told.split(';').next() {
+        match reply.split(';').next() {
             Some(id) if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) => Ok(id.into()),
             _ => Err(SweepError::Refused(format!(
-                "sbatch succeeded, but printed no job id: `{told}`; `squeue --me` lists what was submitted"
+                "sbatch succeeded, but printed no job id: `{reply}`; `squeue --me` lists what was submitted"
             ))),
         }
     }

@@ -374,8 +374,8 @@ fn problems_of(error: SetupError) -> Vec<String> {
         sources: report.sources.clone(),
         problems: vec![problem.clone()],
     });
-    let told = alone.map(|report| report.to_string().trim_end_matches("\n\n1 problem").to_owned());
-    told.collect()
+    let texts = alone.map(|report| report.to_string().trim_end_matches("\n\n1 problem").to_owned());
+    texts.collect()
 }
 
 /// Trials that would be the same training.

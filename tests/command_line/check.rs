@@ -38,12 +38,12 @@ fn a_healthy_run_of_one_env_and_two_rounds_is_good_for_everything() {
     write(&run.join("command"), "pause");
     fs::create_dir_all(run.join("anomalies/3")).expect("what an anomaly left");
 
-    let told = succeeds(&check(&run));
+    let said = succeeds(&check(&run));
     let found = json(&succeeds(&engine_at(folder.path(), "check latest --json")));
 
-    assert_eq!(told.lines().last(), Some(EVERYTHING), "{told}");
-    assert_eq!(told.matches("  ok  ").count(), 6, "{told}");
-    assert_has(&told, &["2 of 2 rounds"]);
+    assert_eq!(said.lines().last(), Some(EVERYTHING), "{said}");
+    assert_eq!(said.matches("  ok  ").count(), 6, "{said}");
+    assert_has(&said, &["2 of 2 rounds"]);
     assert_eq!([&found["verdict"], &found["state"]], ["sound", "completed"]);
     assert_eq!(found["good_for"], json!(["resume", "eval", "replay", "compare"]));
 }
@@ -198,7 +198,7 @@ fn every_damage_is_reported_with_its_file_and_the_uses_that_remain() {
     ];
     let run = folder.path().join("damaged");
     for (code, good_for, cases) in groups {
-        for (file, done, told) in cases {
+        for (file, done, expected) in cases {
             copy(&whole, &run);
             damage(&run.join(file), done);
 
@@ -206,7 +206,7 @@ fn every_damage_is_reported_with_its_file_and_the_uses_that_remain() {
 
             ends_with(code, &output);
             let table = text(&output.stdout);
-            assert_has(&table, &[told]);
+            assert_has(&table, &[expected]);
             assert_eq!(table.lines().last(), Some(good_for), "{file}: {table}");
             fs::remove_dir_all(&run).expect("it goes");
         }
@@ -222,8 +222,8 @@ fn a_network_under_the_name_of_another_is_found() {
     let output = check(&run);
 
     ends_with(1, &output);
-    let told = "networks/round4-env0.safetensors: it holds the network of round 4, env 1";
-    assert_has(&text(&output.stdout), &[told]);
+    let expected = "networks/round4-env0.safetensors: it holds the network of round 4, env 1";
+    assert_has(&text(&output.stdout), &[expected]);
 }
 
 /// Beside the scenario, of which both are: the networks and the decisions of another run.
@@ -256,12 +256,12 @@ fn a_run_whose_weights_or_recording_are_not_what_they_were_is_good_for_no_resume
 
     succeeds(&as_they_were);
     assert_eq!(good_for(&as_they_were).as_deref(), Some(EVERYTHING));
-    for (output, told) in [
+    for (output, expected) in [
         (other_weights, "start from other weights"),
         (no_recording, "`policy.replay.run`: there is no run"),
     ] {
         ends_with(6, &output);
-        assert_has(&text(&output.stdout), &["  inputs       problem  ", told]);
+        assert_has(&text(&output.stdout), &["  inputs       problem  ", expected]);
         assert_eq!(good_for(&output).as_deref(), Some("good for: eval, replay, compare"));
     }
 }
@@ -308,8 +308,8 @@ fn a_run_is_checked_while_it_is_played_and_once_it_was_killed_and_nothing_is_cha
     assert_eq!(killed.lines().last(), Some(EVERYTHING), "{killed}");
     assert!(contents(&run) == before, "something has changed");
     let claim = RunDirectory::open(&run).and_then(|run| run.claim());
-    for told in [played, succeeds(&check(&run))] {
-        assert_has(&told, &["a process is playing it"]);
+    for said in [played, succeeds(&check(&run))] {
+        assert_has(&said, &["a process is playing it"]);
     }
     drop(claim);
 }
@@ -333,8 +333,8 @@ fn a_folder_that_is_not_a_run_is_unusable_and_one_that_is_not_there_is_refused()
     let gone = check(&folder.path().join("gone"));
 
     ends_with(7, &nothing);
-    let told = "it is neither a run (it has no resolved.ron) nor a sweep";
-    assert_has(&text(&nothing.stdout), &[told, "\ngood for: nothing\n"]);
+    let expected = "it is neither a run (it has no resolved.ron) nor a sweep";
+    assert_has(&text(&nothing.stdout), &[expected, "\ngood for: nothing\n"]);
     assert_has(&refused(&gone), &["there is no run"]);
 }
 
@@ -400,9 +400,9 @@ fn a_sweep_is_checked_with_its_trials_results_and_tables() {
     let id = plan["trials"][0]["id"].as_str().expect("a trial");
     let before = contents(&sweep);
 
-    let told = succeeds(&engine_at(folder.path(), "check pair"));
+    let said = succeeds(&engine_at(folder.path(), "check pair"));
 
-    assert_eq!(told.lines().last(), Some("good for: sweep work, compare"), "{told}");
+    assert_eq!(said.lines().last(), Some("good for: sweep work, compare"), "{said}");
     assert!(contents(&sweep) == before, "something has changed");
     let [trial, result] = [format!("trials/{id}"), format!("results/{id}.done.json")];
     let manifest = format!("{trial}/manifest.json");
@@ -421,14 +421,14 @@ fn a_sweep_is_checked_with_its_trials_results_and_tables() {
         (7, ("plan.json", Damage::Write("{"), "")),
     ];
     let place = folder.path().join("damaged");
-    for (code, (file, done, told)) in cases {
+    for (code, (file, done, expected)) in cases {
         copy(&sweep, &place);
         damage(&place.join(file), &done);
 
         let output = check(&place);
 
         ends_with(code, &output);
-        assert_has(&text(&output.stdout), &[told]);
+        assert_has(&text(&output.stdout), &[expected]);
         fs::remove_dir_all(&place).expect("it goes");
     }
     copy(&sweep, &place);
@@ -441,6 +441,6 @@ fn a_sweep_is_checked_with_its_trials_results_and_tables() {
     let exchanged = check(&place);
 
     ends_with(1, &exchanged);
-    let told = [id, other].map(|id| format!("trials/{id}/resolved.ron: it isn't the planned scenario"));
-    assert_has(&text(&exchanged.stdout), &[&told[0], &told[1]]);
+    let expected = [id, other].map(|id| format!("trials/{id}/resolved.ron: it isn't the planned scenario"));
+    assert_has(&text(&exchanged.stdout), &[&expected[0], &expected[1]]);
 }

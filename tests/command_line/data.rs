@@ -58,9 +58,9 @@ fn texts_are_described_by_their_tokens() {
     write(&folder.path().join("tokens.bin"), tokens);
 
     let described = succeeds(&check(folder.path(), "a.txt"));
-    let told = "a.txt: text, 4000 tokens, 2 different ones, the largest 98\n\n  \
+    let expected = "a.txt: text, 4000 tokens, 2 different ones, the largest 98\n\n  \
                 by their frequencies alone, 0.693 nats a token (perplexity 2.0)\n\nfor a scenario";
-    assert_has(&described, &[told]);
+    assert_has(&described, &[expected]);
     let described = json(&succeeds(&check(folder.path(), "tokens.bin --format tokens --json")));
     assert_eq!([&described["tokens"], &described["largest"]], [4, 500]);
     let message = refused(&check(folder.path(), "tokens.bin --format tokens --vocab 500"));
@@ -81,8 +81,8 @@ fn every_format_is_recognised_and_described() {
 
     // Too many classes to list each.
     let hundred = succeeds(&check(folder.path(), "cifar-100-binary.tar.gz"));
-    let told = "cifar100, 32x32 pixels of 3 channels, 100 classes";
-    assert_has(&hundred, &[told, "rarest"]);
+    let expected = "cifar100, 32x32 pixels of 3 channels, 100 classes";
+    assert_has(&hundred, &[expected, "rarest"]);
     let hundred = json(&succeeds(&check(folder.path(), "cifar-100-binary.tar.gz --json")));
     assert_eq!(hundred["classes"][7]["images"], json!([4, 1]));
     assert_eq!(hundred["classes"][7]["name"], "grating_07");
@@ -121,10 +121,10 @@ fn photographs_of_any_size_are_described_with_a_task_to_paste() {
     let far = r#"(task: preset("images", (data: image_folder(path: "far"), host: resnet((blocks: [1, 1, 1])))))"#;
     write(&folder.path().join("far.ron"), far);
     succeeds(&engine_at(folder.path(), "validate --no-data far.ron"));
-    let told = ["class 0 (ant) has no sample in the validation part; give more samples of it"];
-    assert_has(&refused(&engine_at(folder.path(), "validate mine.ron")), &told);
-    assert_has(&refused(&engine_at(folder.path(), "init photos")), &told);
-    assert_has(&text(&check(folder.path(), "photos").stderr), &told);
+    let expected = ["class 0 (ant) has no sample in the validation part; give more samples of it"];
+    assert_has(&refused(&engine_at(folder.path(), "validate mine.ron")), &expected);
+    assert_has(&refused(&engine_at(folder.path(), "init photos")), &expected);
+    assert_has(&text(&check(folder.path(), "photos").stderr), &expected);
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn a_mistake_in_data_is_reported_with_file_and_byte() {
     let other = refused(&check(folder.path(), "mnist/train-labels-idx1-ubyte.gz --format npz"));
 
     let place = images.display();
-    let told = format!("error: data file {place} (unpacked): reading failed at byte ");
-    assert!(cut.starts_with(&told), "{cut}");
+    let expected = format!("error: data file {place} (unpacked): reading failed at byte ");
+    assert!(cut.starts_with(&expected), "{cut}");
     assert_has(&missing, &["nothing' was not found"]);
     assert_has(&other, &["isn't a zip archive"]);
     let json = engine("data check no-such-file --json");

@@ -48,7 +48,7 @@ pub fn eval(policy: &Path, more: &str) -> Output {
 }
 
 /// The document that it prints.
-fn told(policy: &Path, more: &str) -> Value {
+fn document(policy: &Path, more: &str) -> Value {
     json(&succeeds(&eval(policy, &format!("{more} --json"))))
 }
 
@@ -123,10 +123,10 @@ fn programs_read_every_episode() {
     let page = folder.path().join("eval.html");
 
     let asked = "--episodes 2 --seed 7,8 --sample --against wait --report";
-    let told = told(&run, &format!("{asked} '{}'", page.display()));
+    let document = document(&run, &format!("{asked} '{}'", page.display()));
 
     let page = read(&page);
-    let (players, difference) = (&told["players"], &told["differences"][0]["accuracy"]);
+    let (players, difference) = (&document["players"], &document["differences"][0]["accuracy"]);
     for (row, player) in section_table(&page, "players").iter().zip(each(players, "accuracy")) {
         let mean = player["mean"]["value"].as_f64().expect("a number");
         assert_eq!(row[1], format!("{mean:.2}"), "as in JSON");
@@ -147,8 +147,8 @@ fn programs_read_every_episode() {
     let counted = &players[0]["episodes"][0]["decisions"];
     let has_counts = counted["committed"].is_u64() && counted["blueprints"].is_object();
     assert!(has_counts, "{counted}");
-    assert_eq!(each(&told["commits"], "name"), ["policy (sampled)"]);
-    for slot in told["commits"][0]["slots"].as_array().expect("slots") {
+    assert_eq!(each(&document["commits"], "name"), ["policy (sampled)"]);
+    for slot in document["commits"][0]["slots"].as_array().expect("slots") {
         let blueprints = slot["blueprints"].as_object().expect("blueprints").values();
         let episodes = blueprints.chain([&slot["nothing"]]).filter_map(Value::as_u64);
         assert_eq!(episodes.sum::<u64>(), 4, "{slot}");
@@ -166,24 +166,24 @@ fn the_worth_of_looking_stands_next_to_every_learned_policy() {
     let (_folder, run) = trained();
 
     let asked = "--episodes 4 --seed 41,42 --greedy --against blind";
-    let told = told(&run, asked);
+    let document = document(&run, asked);
 
-    let blind = &told["blind"];
+    let blind = &document["blind"];
     assert_eq!([&blind["seed"], &blind["hosts"]], [43, 2], "hosts of its own");
     let schedule: ScheduleConfig = serde_json::from_value(blind["schedule"].clone()).expect("a schedule");
     assert!(schedule.wait_on_illegal && !schedule.entries.is_empty(), "{schedule:?}");
-    let difference = &told["differences"][0];
+    let difference = &document["differences"][0];
     let names = [&difference["policy"], &difference["baseline"]];
     assert_eq!(names, ["policy (greedy)", "blind"]);
     let [accuracy, net] = ["accuracy", "accuracy_minus_price"].map(|of| &difference[of]["difference"]["mean"]);
-    let is_told = accuracy["interval"]["low"].is_number() && net["value"].is_number();
-    assert!(is_told, "{difference}");
+    let is_measured = accuracy["interval"]["low"].is_number() && net["value"].is_number();
+    assert!(is_measured, "{difference}");
     let mut experiment = experiment();
     experiment.scenario.policy.schedule = schedule;
     let scheduled = candidate("schedule", None, DecideMode::Sample);
     let outcomes = play(experiment, &scheduled, 2..4);
     let accuracies: Vec<Option<f64>> = outcomes.iter().map(|outcome| outcome.accuracy).collect();
-    let episodes = each(&told["players"][1]["episodes"], "accuracy");
+    let episodes = each(&document["players"][1]["episodes"], "accuracy");
     let second: Vec<Option<f64>> = episodes[4..].iter().map(|accuracy| accuracy.as_f64()).collect();
     assert_eq!(second, accuracies);
 
@@ -205,9 +205,9 @@ fn the_committed_policy_plays_to_the_committed_numbers() {
     let committed = json(&read(&folder.join("evaluation.json")));
 
     let asked = "--scenario proof/policy/scenario.ron --seed 921 --episodes 2 --greedy --against none";
-    let told = told(&folder, asked);
+    let document = document(&folder, asked);
 
-    let [before, now] = [&committed, &told].map(|document| &document["players"][0]);
+    let [before, now] = [&committed, &document].map(|document| &document["players"][0]);
     assert_eq!([&before["name"], &now["name"]], ["policy (greedy)"; 2]);
     let level = kernel_levels().into_iter().find(|level| level.is_available);
     let is_alike = level.is_some_and(|level| level.name == EVALUATED_ON);
@@ -281,7 +281,7 @@ fn a_policy_that_was_trained_on_other_data_is_played_with_a_note() {
     put_again(&run, |progress| progress.data_hash = "0123".into());
 
     assert_has(&succeeds(&eval(&run, asked)), &[&format!("note: {note}")]);
-    assert_has(&told(&run, asked)["notes"][0].to_string(), &[note]);
+    assert_has(&document(&run, asked)["notes"][0].to_string(), &[note]);
 }
 
 #[test]
@@ -338,11 +338,11 @@ fn an_evaluation_that_is_stopped_prints_the_results_so_far() {
     let mut command = crate::program::command(&line);
     let piped = command.arg(run).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().expect("the engine starts");
-    let told = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let progress = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     // The rest is read as well, or the engine would wait for its reader.
     let id = child.id().to_string();
     let reader = std::thread::spawn(move || {
-        let lines = told.map_while(Result::ok).filter(|line| line.starts_with("3/"));
+        let lines = progress.map_while(Result::ok).filter(|line| line.starts_with("3/"));
         for _ in lines {
             let killed = Command::new("kill").args(["-s", "INT", &id]).status();
             assert!(killed.expect("kill is there").success());
@@ -380,7 +380,7 @@ fn any_checkpoint_of_the_shelf_may_be_played() {
         // Behind all that any policy was trained in.
         assert_has(&text, &[&checkpoint, ",\nfrom round 6 on,"]);
     }
-    let checkpoint = &told(&run, &asked("best"))["checkpoint"];
+    let checkpoint = &document(&run, &asked("best"))["checkpoint"];
     assert_eq!(checkpoint["from"], "best");
     assert_eq!(checkpoint["rounds"], 2);
     let missing = refused(&eval(&run, &asked("3")));
@@ -395,10 +395,10 @@ fn published_schedules_are_baselines_as_any_other_controller() {
     let (_folder, run) = trained();
 
     let asked = "--episodes 2 --greedy --against periodic,fragrow --set policy.periodic.period=2";
-    let told = told(&run, asked);
+    let document = document(&run, asked);
 
     for player in [1, 2] {
-        let ratios = each(&told["players"][player]["episodes"], "param_ratio");
+        let ratios = each(&document["players"][player]["episodes"], "param_ratio");
         let grow = ratios.iter().all(|ratio| ratio.as_f64() > Some(1.0));
         assert!(grow, "{ratios:?}");
     }

@@ -80,12 +80,12 @@ fn a_folder_of_something_else_is_left_alone_unless_forced() {
     let mine = folder.path().join("mine");
     write(&mine.join("notes.txt"), "keep me");
 
-    for (to, told) in [
+    for (to, expected) in [
         ("mine", "holds notes.txt"),
         ("mine/notes.txt", "isn't a folder"),
         ("..", "isn't a name for a new folder"),
     ] {
-        assert_has(&refusal(folder.path(), &format!("latest -o {to}")), &[told]);
+        assert_has(&refusal(folder.path(), &format!("latest -o {to}")), &[expected]);
     }
     assert_eq!(names(&mine), ["notes.txt"]);
     succeeds(&engine_at(folder.path(), "export latest -o mine --force"));

@@ -78,11 +78,11 @@ fn rows_are_compared_at_equal_compute_and_the_chosen_network_is_written_with_its
     assert_has(&printed, &["grown"]);
     let shown = section_table(&read(&folder.join("report.html")), "better").into_iter();
     let shown: Vec<_> = shown.map(|row| [row[0].clone(), row[3].clone()]).collect();
-    let told = rows.iter().map(|row| {
+    let expected = rows.iter().map(|row| {
         let name = row["name"].as_str().expect("a name").to_owned();
         [name, format!("{:.2}", number(&row["test"], "mean"))]
     });
-    assert_eq!(shown, told.collect::<Vec<_>>());
+    assert_eq!(shown, expected.collect::<Vec<_>>());
     // It can be played again.
     succeeds(&engine(&format!("validate '{}/scenario.ron'", folder.display())));
 }
@@ -352,7 +352,7 @@ fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_writ
     write(&place.path().join("mine.safetensors"), weights);
     let said = |more: &str| refused(&grow(place.path(), more));
 
-    for (more, told) in [
+    for (more, expected) in [
         ("--budget plenty", "valid: 2x"),
         ("--budget 1.0001x", "raise it"),
         ("--budget 0.5x", "must exceed 1x"),
@@ -367,7 +367,7 @@ fn what_cannot_be_grown_is_refused_before_anything_is_played_and_nothing_is_writ
         ("--weights mine.safetensors", "name their host by --host"),
         ("--weights .", "kept.safetensors"),
     ] {
-        assert_has(&said(more), &[told]);
+        assert_has(&said(more), &[expected]);
     }
     assert!(!place.path().join("grown").exists());
     write(&place.path().join("grown/thesis.tex"), "years");

@@ -78,8 +78,8 @@ fn a_run_is_resumed_with_other_data_only_where_that_is_allowed() {
     let message = refused(&resume(&run, "--extend 1"));
 
     let saved = data_of(&run)[0].as_str().expect("a hash").to_owned();
-    let told = format!("the hash of its data set was {saved}, now it is ");
-    assert_has(&message, &[&told, "continue with this one: --allow data.hash"]);
+    let expected = format!("the hash of its data set was {saved}, now it is ");
+    assert_has(&message, &[&expected, "continue with this one: --allow data.hash"]);
     assert_eq!(read(&run.join("events.jsonl")), before);
 
     succeeds(&resume(&run, "--extend 1 --allow data.hash"));
@@ -137,8 +137,8 @@ fn a_scenario_that_has_moved_is_distinguished_from_a_missing_file() {
     fs::rename(folder.join("scenarios"), folder.join("moved")).expect("the scenario is moved");
     let moved = refused(&resume(&run, "--extend 1"));
     let place = folder.join("scenarios").display().to_string();
-    let told = format!("the scenario's folder {place} is missing");
-    assert_has(&moved, &[&told]);
+    let expected = format!("the scenario's folder {place} is missing");
+    assert_has(&moved, &[&expected]);
 }
 
 /// The hint for a run that ended before its first checkpoint.

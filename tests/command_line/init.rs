@@ -39,12 +39,12 @@ fn photos_of_any_size_are_trained_on_by_two_commands() {
 
     let scenario = scenario(root.path(), "photos");
     let run = "run mine.ron --rounds 1 --envs 2 --steps 3 --progress none";
-    let told = succeeds(&engine_at(root.path(), run));
+    let said = succeeds(&engine_at(root.path(), run));
 
     let classes = r#"// Classes: apple, pear \"green\", plum."#;
     let data = "/photos\", size: Some(32))";
     assert_has(&scenario, &[classes, "image_folder(path: ", data]);
-    assert_has(&told, &["images: 2 envs, 3 steps a round, controller actor_critic"]);
+    assert_has(&said, &["images: 2 envs, 3 steps a round, controller actor_critic"]);
 }
 
 /// An NPY file of version 1.0.

@@ -129,14 +129,14 @@ fn what_cannot_be_judged_is_refused_before_anything_runs() {
     let control = r#"ab.ron:7:34: judge.control: no point is called "other"; there are: wait, random"#;
     let evaluation = "evaluation: (episodes: 2, seeds: [10007, 10008], mode: sample),";
     let halved = "replicates: 2, early_stop: (first_rounds: 1, factor: 2),";
-    for (from, to, told) in [
+    for (from, to, expected) in [
         ("control: \"wait\"", "control: \"other\"", control),
         (evaluation, "", "write evaluation: "),
         ("replicates: 2,", halved, "judged points have equal budgets"),
         ("\"random\", set", "\"wait\", set", "two points are called \"wait\""),
     ] {
         write(&path, sweep.replace(from, to));
-        assert_has(&refused(&place.engine("run ab.ron")), &[told]);
+        assert_has(&refused(&place.engine("run ab.ron")), &[expected]);
     }
     let alone = refused(&place.engine("run ab.ron --until 1"));
     assert_has(&alone, &["--until is for a single run"]);

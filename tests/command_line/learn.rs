@@ -66,9 +66,9 @@ fn updates_of<const N: usize>(run: &Path, names: [&str; N]) -> Vec<[f64; N]> {
 fn a_policy_that_clones_a_schedule_gives_its_orders_and_resumes_to_the_same_bits() {
     let place = place();
     let run = |line: &str| succeeds(&engine_at(place.path(), line));
-    let told = ends_with(0, &engine(place.path(), "learn clone.ron --out whole"));
-    assert_has(&told, &["20 updates from recordings"]);
-    assert!(!told.contains("NaN"), "{told}");
+    let said = ends_with(0, &engine(place.path(), "learn clone.ron --out whole"));
+    assert_has(&said, &["20 updates from recordings"]);
+    assert!(!said.contains("NaN"), "{said}");
     run("learn clone.ron -q --out halves --until 9 --threads 1");
     run("resume latest -q --out halves --threads 2");
 
@@ -111,7 +111,7 @@ fn recordings_that_cannot_be_learnt_from_are_refused_by_field() {
     write(&place.path().join("none.ron"), CLONE);
     write(&place.path().join("clone.ron"), CLONE.replace("teacher", "narrow"));
 
-    for (learnt, told) in [
+    for (learnt, expected) in [
         ("none.ron", "teacher isn't a set of trajectories"),
         ("clone.ron", "in `slots` it has "),
         ("clone.ron --set policy.controller=wait", "`wait` does not learn"),
@@ -119,7 +119,7 @@ fn recordings_that_cannot_be_learnt_from_are_refused_by_field() {
         ("tiny.ron", "learner.recordings names no sets"),
     ] {
         let refusal = refused(&engine(place.path(), &format!("learn {learnt}")));
-        assert_has(&refusal, &[told]);
+        assert_has(&refusal, &[expected]);
     }
 }
 

@@ -20,9 +20,9 @@ fn new(at: &Path, name: &str, more: &str) -> std::process::Output {
 fn a_crate_is_written_that_depends_on_the_engine_that_wrote_it() {
     let at = folder();
 
-    let told = succeeds(&new(at.path(), "mycrate", ""));
+    let said = succeeds(&new(at.path(), "mycrate", ""));
 
-    assert_has(&told, &["/mycrate\n  cargo run -- run scenario.ron"]);
+    assert_has(&said, &["/mycrate\n  cargo run -- run scenario.ron"]);
     let read = |file: &str| read(&at.path().join("mycrate").join(file));
     let manifest = read("Cargo.toml");
     let bevy = manifest.lines().find(|line| line.starts_with("bevy_ecs = "));
@@ -73,9 +73,9 @@ fn what_is_there_is_left_alone_and_names_that_no_crate_can_have_are_refused() {
         ("choose another", &["match", "test", "simic-engine"]),
         ("no/such/place: ", &["no/such/place"]),
     ];
-    for (told, given) in refusals {
+    for (expected, given) in refusals {
         for name in given {
-            assert_has(&refused(&new(at.path(), name, "")), &["error: new ", told]);
+            assert_has(&refused(&new(at.path(), name, "")), &["error: new ", expected]);
         }
     }
     succeeds(&new(at.path(), "empty", ""));

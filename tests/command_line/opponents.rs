@@ -52,8 +52,8 @@ fn a_policy_is_compared_with_what_would_have_done_as_well() {
     let output = engine_at(folder.path(), &format!("{asked} --save evaluation.json --threads 2"));
 
     assert_has(&succeeds(&output), &["what it took", "verdict"]);
-    let told = json(&read(&folder.path().join("evaluation.json")));
-    let (players, costs) = (&told["players"], &told["costs"]);
+    let document = json(&read(&folder.path().join("evaluation.json")));
+    let (players, costs) = (&document["players"], &document["costs"]);
     let expected = [
         "policy (greedy)",
         "policy (sampled)",
@@ -80,8 +80,8 @@ fn a_policy_is_compared_with_what_would_have_done_as_well() {
     assert!(difference <= half_a_step + 1e-12, "{difference} against {half_a_step}");
     assert!(size(4) >= size(1), "a wider host is no smaller");
     assert!(size(3) > 1.0, "periodic grows");
-    assert_eq!(told["differences"].as_array().map(Vec::len), Some(2 * 8));
-    assert!(told["differences"][0]["adjusted_p"].is_number());
+    assert_eq!(document["differences"].as_array().map(Vec::len), Some(2 * 8));
+    assert!(document["differences"][0]["adjusted_p"].is_number());
     // What the training took, and the search, which has found both.
     assert!(number(&costs[1]["found_by"], "gmacs") > 0.0);
     assert!(number(&costs[8]["found_by"], "gmacs") > 0.0);
@@ -90,7 +90,7 @@ fn a_policy_is_compared_with_what_would_have_done_as_well() {
     let net = number(&players[4]["accuracy"]["mean"], "value") - (size(4) - 1.0);
     let priced = number(&players[4]["accuracy_minus_price"]["mean"], "value");
     assert!((priced - net).abs() < 1e-9, "{priced} against {net}");
-    assert_eq!([&told["seeds"][0], &told["search_seed"]], [42, 43]);
+    assert_eq!([&document["seeds"][0], &document["search_seed"]], [42, 43]);
 
     let said = ends_with(0, &output);
     assert!(said.starts_with("10 players x 1 seed x 6 episodes x 8 steps"), "{said}");
@@ -105,12 +105,12 @@ fn schedules_are_sought_for_what_the_training_took_under_a_seed_of_their_own() {
 
     let output = eval(&run, "--against schedules --seed 7,43 --episodes 2 --greedy --json");
 
-    let told = json(&succeeds(&output));
-    assert_eq!(told["players"].as_array().map(Vec::len), Some(3));
-    assert_eq!(told["search_seed"], 44, "43 is evaluated under");
-    let (search, training) = (&told["costs"][1]["found_by"], &told["costs"][0]["found_by"]);
-    assert!(number(search, "gmacs") >= number(training, "gmacs"), "{told}");
-    assert_eq!(told["differences"][0]["verdict"], "insufficient_data");
+    let document = json(&succeeds(&output));
+    assert_eq!(document["players"].as_array().map(Vec::len), Some(3));
+    assert_eq!(document["search_seed"], 44, "43 is evaluated under");
+    let (search, training) = (&document["costs"][1]["found_by"], &document["costs"][0]["found_by"]);
+    assert!(number(search, "gmacs") >= number(training, "gmacs"), "{document}");
+    assert_eq!(document["differences"][0]["verdict"], "insufficient_data");
 }
 
 #[test]

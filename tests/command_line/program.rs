@@ -180,8 +180,8 @@ pub fn peak_memory(command: &mut Command) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     let ended = loop {
-        let told = fs::read_to_string(&status).unwrap_or_default();
-        let line = told.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
         peak = peak.max(kib.unwrap_or_default() << 10);
         if let Some(ended) = child.try_wait().expect("it is awaited") {

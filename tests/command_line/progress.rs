@@ -19,19 +19,19 @@ fn without_a_terminal_a_run_says_where_it_is_recorded_and_then_a_line_a_round() 
     let folder = folder();
     let out = folder.path().join("runs");
 
-    let told = lines_of_run(&out, "");
+    let lines = lines_of_run(&out, "");
 
     let place = latest(&out);
-    assert_eq!(told[0], format!("run directory  {}", place.display()));
+    assert_eq!(lines[0], format!("run directory  {}", place.display()));
     let task = "digits_minimal: 2 envs, 2 rounds of 8 steps, controller heuristic";
-    assert_eq!(told[1], task);
+    assert_eq!(lines[1], task);
     let heads = "  round  mean rolling  best   reward     seeds steps/s   left";
-    assert_eq!(told[4], heads);
-    assert_eq!(told.len(), 7, "{told:#?}");
-    for (line, round) in told[5..].iter().zip(["    1/2 ", "    2/2 "]) {
+    assert_eq!(lines[4], heads);
+    assert_eq!(lines.len(), 7, "{lines:#?}");
+    for (line, round) in lines[5..].iter().zip(["    1/2 ", "    2/2 "]) {
         assert!(line.starts_with(round), "{line}");
     }
-    assert!(told[2..].iter().all(|line| line.len() <= 80), "{told:#?}");
+    assert!(lines[2..].iter().all(|line| line.len() <= 80), "{lines:#?}");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn who_wants_more_gets_a_line_an_event_in_place_of_bars_as_well_and_who_wants_no
     let verbose = lines_of_run(&folder.path().join("verbose"), "-v --progress bar");
     let silent = lines_of_run(&folder.path().join("silent"), "--progress none");
 
-    let count = |told: &str| verbose.iter().filter(|line| line.contains(told)).count();
+    let count = |words: &str| verbose.iter().filter(|line| line.contains(words)).count();
     let said = "standard error isn't a terminal, so each round prints a line";
     assert_eq!((count("episode finished"), count(said)), (4, 1), "{verbose:#?}");
     assert!(verbose.iter().any(|line| line.starts_with("    2/2 ")), "{verbose:#?}");
@@ -77,9 +77,9 @@ fn a_resumed_run_says_where_it_is_recorded_as_well() {
 
     let output = engine(&format!("resume '{}' --extend 1", run.display()));
 
-    let told = ends_with(0, &output);
+    let said = ends_with(0, &output);
     let first = format!("run directory  {}\n", run.display());
-    assert!(told.starts_with(&first), "{told}");
+    assert!(said.starts_with(&first), "{said}");
     let summary = succeeds(&output);
     assert!(summary.lines().any(|line| line.starts_with("      5  ")), "{summary}");
 }

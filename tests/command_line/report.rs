@@ -105,12 +105,12 @@ fn a_record_that_cannot_be_read_to_its_end_is_reported_and_shown_as_far_as_it_go
 fn what_cannot_be_served_or_named_is_refused_in_a_sentence() {
     let folder = folder();
 
-    for (line, told) in [
+    for (line, expected) in [
         ("report -o report.html", "name a run, or give --http for the list"),
         ("report --http 0.0.0.0:7860", "is open to other machines"),
         ("report nothing -o report.html", "nothing"),
     ] {
-        assert_has(&refused(&engine_at(folder.path(), line)), &[told]);
+        assert_has(&refused(&engine_at(folder.path(), line)), &[expected]);
     }
     assert!(!folder.path().join("report.html").exists());
 }
@@ -141,8 +141,8 @@ fn the_page_of_a_sweep_has_the_numbers_of_compare() {
     let run = |line: &str| succeeds(&engine_at(folder.path(), line));
 
     let page = folder.path().join("sweep.html");
-    let told = run("report pair -o sweep.html");
-    assert_eq!(told, format!("written to {}\n", page.display()));
+    let said = run("report pair -o sweep.html");
+    assert_eq!(said, format!("written to {}\n", page.display()));
     let compared = json(&run("compare pair --report pair.html --json"));
 
     let number = |value: &Value| format!("{:.2}", value.as_f64().expect("a number"));

@@ -185,10 +185,10 @@ fn the_end_of_its_terminal_stops_a_run_unless_it_was_started_to_outlive_it() {
     }
 
     let out = folder.path().join("outlives");
-    let mut told = Command::new("sh");
-    told.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
-    told.args([crate::program::PROGRAM, "run", "--progress", "none", "--out"]);
-    let child = spawn(told.arg(&out).arg(&scenario));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
+    shell.args([crate::program::PROGRAM, "run", "--progress", "none", "--out"]);
+    let child = spawn(shell.arg(&out).arg(&scenario));
     wait_for_round(&out, 1);
     signal(&child, "HUP");
     signal(&child, "TERM");

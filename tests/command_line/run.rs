@@ -88,7 +88,7 @@ fn runs_side_by_side_in_one_process_have_logs_of_their_own() {
         let name = run.file_name().expect("a name").display();
         let log = read(&run.join("log.txt"));
         let begun = format!("a run begins run=\"{name}\"");
-        let counts = [begun.as_str(), "a run begins"].map(|told| log.matches(told).count());
+        let counts = [begun.as_str(), "a run begins"].map(|words| log.matches(words).count());
         assert_eq!(counts, [1, 1], "{log}");
     }
 }
@@ -116,8 +116,8 @@ fn a_rollout_of_few_decisions_is_noted_once() {
     let out = root.path().display();
     let remarks = ends_with(0, &engine(&format!("{twice} --progress none -v --out '{out}'")));
 
-    let told = remarks.matches("decisions to learn from, fewer than 256").count();
-    assert_eq!(told, 1, "{remarks}");
+    let times = remarks.matches("decisions to learn from, fewer than 256").count();
+    assert_eq!(times, 1, "{remarks}");
 }
 
 #[test]
@@ -390,11 +390,11 @@ fn a_run_that_commits_nothing_says_why_and_what_to_change() {
 
     let shown = succeeds(&engine_at(root.path(), "show latest"));
 
-    let told = [
+    let expected = [
         "No seed was committed; ",
         "in TRAINING, 5 steps old: pruned by schedule\n",
         "choose another policy.controller",
         "lifecycle.min_prune_age",
     ];
-    assert_has(&shown, &told);
+    assert_has(&shown, &expected);
 }

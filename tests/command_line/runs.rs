@@ -9,11 +9,11 @@ use crate::program::{assert_has, each, engine, engine_at, folder, json, read, re
 use crate::resume::finished;
 
 /// A run that was left in some state long ago.
-fn left(root: &Path, name: &str, tags: &[&str], told: &Value) -> PathBuf {
+fn left(root: &Path, name: &str, tags: &[&str], state: &Value) -> PathBuf {
     let folder = root.join("runs").join(name);
     let mut status = json!({"pid": u32::MAX, "heartbeat": "2026-01-01T00:00:00.000Z", "episodes": 0});
     let fields = status.as_object_mut().expect("fields");
-    fields.extend(told.as_object().expect("fields").clone());
+    fields.extend(state.as_object().expect("fields").clone());
     let created = format!("2026-01-{}T10:00:00.000Z", &name[6..8]);
     let manifest = json!({"run_id": name, "created": created, "tags": tags});
     write(&folder.join("status.json"), status.to_string());
@@ -25,7 +25,7 @@ fn left(root: &Path, name: &str, tags: &[&str], told: &Value) -> PathBuf {
 /// One run of every fate, in the folder `runs`.
 fn several() -> tempfile::TempDir {
     let root = folder();
-    let left = |name: &str, tags: &[&str], told: Value| left(root.path(), name, tags, &told);
+    let left = |name: &str, tags: &[&str], state: Value| left(root.path(), name, tags, &state);
     let played = json!({
         "state": "running", "scenario": "quickstart", "rounds": 7, "n_rounds": 8, "best_accuracy": 67.5
     });
@@ -132,12 +132,12 @@ fn every_command_says_the_same_of_a_run_that_is_not_there() {
 
     let none = "error: there is no run nope in RUNS; `simic-engine runs --out RUNS` lists them all";
     assert_eq!(why("nope"), [none; 3]);
-    for told in why("quikstart-ab12") {
-        assert_has(&told, &["did you mean 20260101-100000-quickstart-ab12?"]);
+    for said in why("quikstart-ab12") {
+        assert_has(&said, &["did you mean 20260101-100000-quickstart-ab12?"]);
     }
     let ambiguous = "2026010 may be any of 4 runs in RUNS: 20260105-100000-broken-ef56, ";
-    for told in why("2026010") {
-        assert_has(&told, &[ambiguous]);
+    for said in why("2026010") {
+        assert_has(&said, &[ambiguous]);
     }
 }
 
@@ -145,10 +145,10 @@ fn every_command_says_the_same_of_a_run_that_is_not_there() {
 fn every_command_says_the_same_of_a_folder_that_is_not_a_run() {
     let root = folder();
     let at = root.path().display();
-    let told = format!("{at} isn't a run directory: it has no resolved.ron");
+    let expected = format!("{at} isn't a run directory: it has no resolved.ron");
 
     for command in ["show", "resume", "export-tables -o tables", &format!("diff '{at}'")] {
-        assert_has(&refused(&engine(&format!("{command} '{at}'"))), &[&told]);
+        assert_has(&refused(&engine(&format!("{command} '{at}'"))), &[&expected]);
     }
 }
 
@@ -190,11 +190,11 @@ fn a_run_that_has_not_ended_is_shown_so_far() {
     drop(claim);
     let stale = show();
 
-    let told = "the run has not ended: it is running, 4 of 4 rounds are played\n\ndigits_minimal: ";
-    assert!(played.starts_with(told), "{played}");
-    let told = "the run has not ended: its process is gone, 4 of 4 rounds are played; continue with: ";
-    assert!(stale.starts_with(told), "{stale}");
+    let expected = "the run has not ended: it is running, 4 of 4 rounds are played\n\ndigits_minimal: ";
+    assert!(played.starts_with(expected), "{played}");
+    let expected = "the run has not ended: its process is gone, 4 of 4 rounds are played; continue with: ";
+    assert!(stale.starts_with(expected), "{stale}");
     std::fs::remove_dir_all(run.join("checkpoints")).expect("they are there");
-    let told = "has no checkpoint to continue from; start it again with `simic-engine run ";
-    assert_has(&show(), &[told]);
+    let expected = "has no checkpoint to continue from; start it again with `simic-engine run ";
+    assert_has(&show(), &[expected]);
 }

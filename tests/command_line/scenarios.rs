@@ -25,8 +25,8 @@ fn the_scenario_of_the_readme_is_valid() {
 
     let valid = succeeds(&engine_at(folder.path(), "validate mine.ron"));
 
-    let told = "ok, digits_impaired with 8 envs, 3 rounds of 60 steps";
-    assert_has(&valid, &[told]);
+    let expected = "ok, digits_impaired with 8 envs, 3 rounds of 60 steps";
+    assert_has(&valid, &[expected]);
 }
 
 /// Output of a command for each of these words.
@@ -52,13 +52,13 @@ fn explain_shows_a_field_a_choice_a_section_and_all_sections() {
 fn explain_knows_the_fields_of_a_sweep_file() {
     insta::assert_snapshot!(printed("explain", "sweep sweep.budget.lease_s sweep.draw"));
 
-    for (path, told) in [
+    for (path, expected) in [
         ("axes", "did you mean `sweep.axes`?"),
         ("sweep.budgt", "error: `sweep` has no field `budgt`"),
         ("sweep.budgt", "did you mean `sweep.budget`?"),
         ("sweeps", "error: a scenario has no field `sweeps`"),
     ] {
-        assert_has(&refused(&engine(&format!("explain {path}"))), &[told]);
+        assert_has(&refused(&engine(&format!("explain {path}"))), &[expected]);
     }
 }
 
@@ -75,9 +75,9 @@ fn a_host_that_does_not_fit_is_refused_with_the_fields_to_set() {
         "help: write lifecycle.slots: [\"r0c0\", \"r0c1\", \"r1c0\", \"r1c1\"], or some of them",
     ];
 
-    for (host, told) in [("named(\"resnet20\")", colours), (small, smaller)] {
+    for (host, words) in [("named(\"resnet20\")", colours), (small, smaller)] {
         let message = refused(&engine(&format!("run --dry-run --set 'task.host={host}'")));
-        assert_has(&message, &told);
+        assert_has(&message, &words);
     }
 }
 
@@ -94,7 +94,7 @@ fn help_names_commands_and_flags() {
 
 #[test]
 fn programs_read_lists_explanations_and_verdicts_as_json() {
-    let told = |line: &str| json(&succeeds(&engine(&format!("{line} --json"))));
+    let answer = |line: &str| json(&succeeds(&engine(&format!("{line} --json"))));
     for (list, index, field, expected) in [
         ("tasks", 1, "name", "digits_impaired"),
         ("hosts", 0, "name", "cnn"),
@@ -104,13 +104,13 @@ fn programs_read_lists_explanations_and_verdicts_as_json() {
         ("events", 8, "name", "decision"),
         ("plugins", 6, "name", "GovernorPlugin"),
     ] {
-        let list = told(&format!("list {list}"));
+        let list = answer(&format!("list {list}"));
         assert_eq!(each(&list, field)[index], expected);
     }
-    assert_eq!(told("list blueprints")[0]["selectable"], false);
-    assert_eq!(told("explain run.rounds")["default"], "100");
-    assert_eq!(told("explain task")["default"], r#"preset("digits_impaired")"#);
-    assert_eq!(told("validate scenarios/quickstart.ron")[0]["is_valid"], true);
+    assert_eq!(answer("list blueprints")[0]["selectable"], false);
+    assert_eq!(answer("explain run.rounds")["default"], "100");
+    assert_eq!(answer("explain task")["default"], r#"preset("digits_impaired")"#);
+    assert_eq!(answer("validate scenarios/quickstart.ron")[0]["is_valid"], true);
 }
 
 /// A folder with a scenario as a user might have written it, `mine.ron`.
@@ -223,8 +223,8 @@ fn a_flag_out_of_range_is_refused_like_a_field() {
 
 #[test]
 fn a_run_that_does_not_fit_into_its_limit_of_memory_is_refused() {
-    let told = refused(&engine("run --set run.memory_limit_gib=0.001"));
-    assert_has(&told, &["run.memory_limit_gib allows 1.0 MiB"]);
+    let said = refused(&engine("run --set run.memory_limit_gib=0.001"));
+    assert_has(&said, &["run.memory_limit_gib allows 1.0 MiB"]);
 }
 
 #[test]

@@ -239,9 +239,9 @@ fn the_same_actions_over_the_pipe_come_to_the_same_numbers_as_inside() {
         let endings = rounds.next().expect("two rounds");
         let episodes = shown.header["episodes"].as_array().expect("episodes");
         assert_eq!(episodes.len(), ENVS);
-        for (told, ending) in episodes.iter().zip(endings) {
+        for (episode, ending) in episodes.iter().zip(endings) {
             for (field, value) in ending.as_object().expect("fields") {
-                assert_eq!(told[field], *value, "{field}");
+                assert_eq!(episode[field], *value, "{field}");
             }
         }
         // The next episodes have begun: the first step of the next round is due.
@@ -324,8 +324,8 @@ fn what_is_refused_is_named_and_nothing_of_it_is_done() {
     let again = served.ask(&json!({"kind": "hello", "version": 1}), &[]);
     assert_has(again.error(false), &["hello may be sent only once"]);
     let unknown = served.ask(&json!({"kind": "jump"}), &[]);
-    let told = "a frame's header is not understood: unknown variant `jump`";
-    assert_has(unknown.error(false), &[told]);
+    let expected = "a frame's header is not understood: unknown variant `jump`";
+    assert_has(unknown.error(false), &[expected]);
     for pair in undisturbed.windows(2) {
         assert_eq!(served.step(&highest(&pair[0]), &[ENVS]), pair[1]);
     }
@@ -378,7 +378,7 @@ fn a_scenario_that_cannot_be_served_is_refused_as_by_any_command() {
         ("serve-envs --set policy.controller=wait", "policy.controller"),
         (&alone, "serve-envs"),
     ];
-    for (line, told) in cases {
-        assert_has(&refused(&engine(line)), &[told]);
+    for (line, expected) in cases {
+        assert_has(&refused(&engine(line)), &[expected]);
     }
 }

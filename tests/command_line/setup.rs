@@ -67,8 +67,8 @@ fn set_up_with(nvidia_smi: &str, begins: bool) -> String {
 #[test]
 fn three_gigabytes_are_not_downloaded_for_a_driver_that_is_too_old() {
     let old = set_up_with("#!/bin/sh\necho 570.86.15\necho 570.86.15\n", false);
-    let told = "driver here is 570.86.15, but libtorch 2.11.0 with CUDA 13 needs 580 or later";
-    assert_has(&old, &[told]);
+    let expected = "driver here is 570.86.15, but libtorch 2.11.0 with CUDA 13 needs 580 or later";
+    assert_has(&old, &[expected]);
 
     let missing = set_up_with("#!/bin/sh\necho NVIDIA-SMI has failed\nexit 9\n", true);
     assert_has(
@@ -110,9 +110,9 @@ fn what_is_collected_for_a_machine_with_a_gpu_is_played_there_with_the_libraries
     let again = refused(&collected(root.path(), CARGO, program));
     assert_has(&again, &["carried exists"]);
     let carried = root.path().join("carried/gpu-check.sh");
-    let told = succeeds(&gpu_check(&carried, root.path(), "run --torch torch --limit-s 9"));
-    assert!(told.starts_with("torch/lib"), "{told}");
-    assert!(told.ends_with("--device cuda:0 --limit-s 9\n"), "{told}");
+    let said = succeeds(&gpu_check(&carried, root.path(), "run --torch torch --limit-s 9"));
+    assert!(said.starts_with("torch/lib"), "{said}");
+    assert!(said.ends_with("--device cuda:0 --limit-s 9\n"), "{said}");
     let without_value = gpu_check(&carried, root.path(), "run --torch").stderr;
     assert_eq!(without_value, b"gpu-check: --torch needs a value.\n");
 }

@@ -174,12 +174,12 @@ fn everything_that_is_wrong_with_a_sweep_is_said_before_anything_runs() {
     let equal = r#"(scenario: "short.ron", axes: [(path: "run.rounds", values: list([2, 2]))])"#;
     let large = r#"(scenario: "short.ron", set: [(path: "run.n_envs", value: 4096), (path: "run.max_steps", value: 4000000000),
         (path: "policy.controller", value: "actor_critic")])"#;
-    for (sweep, told) in [
+    for (sweep, expected) in [
         (r#"(scenario: "missing.ron")"#, "missing.ron"),
         (equal, "is the same training as"),
         (large, "of memory"),
     ] {
-        assert_has(&refused(sweep), &[told]);
+        assert_has(&refused(sweep), &[expected]);
     }
     assert!(!place.0.path().join("runs").exists());
 }
@@ -303,12 +303,12 @@ fn methods_of_a_sweep_are_compared_over_their_trainings() {
     let place = Place(played_pair());
 
     let table = place.succeeds("compare pair --metric param_ratio");
-    let told = json(&place.succeeds("compare pair --json --csv tables"));
+    let document = json(&place.succeeds("compare pair --json --csv tables"));
 
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
-    assert_eq!(each(&told["methods"], "method"), ["actor_critic", "heuristic"]);
-    assert_eq!(each(&told["methods"], "trainings"), [3, 3]);
-    let difference = &told["differences"][0];
+    assert_eq!(each(&document["methods"], "method"), ["actor_critic", "heuristic"]);
+    assert_eq!(each(&document["methods"], "trainings"), [3, 3]);
+    let difference = &document["differences"][0];
     assert_eq!(difference["verdict"], "insufficient_data");
     assert_eq!(difference["design"], "paired");
     for name in ["tables/scores.csv", "tables/differences.csv"] {

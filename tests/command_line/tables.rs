@@ -68,9 +68,9 @@ fn an_earlier_export_is_replaced_and_another_program_s_file_is_not() {
     let (folder, _) = run();
     let tables = folder.path().join("new/tables");
     succeeds(&export(folder.path(), ""));
-    let told = json(&succeeds(&export(folder.path(), "--json")));
-    let mut told = told.as_array().expect("a list").iter();
-    let rounds = told.find(|table| table["table"] == "rounds");
+    let listed = json(&succeeds(&export(folder.path(), "--json")));
+    let mut listed = listed.as_array().expect("a list").iter();
+    let rounds = listed.find(|table| table["table"] == "rounds");
     assert_eq!(rounds.expect("a program is told of it")["rows"], 2);
     let rounds = fs::read(tables.join("rounds.parquet")).expect("it is there");
     write(&tables.join("steps.parquet"), "mine");

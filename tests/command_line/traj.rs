@@ -63,11 +63,11 @@ fn a_run_records_what_its_policy_saw_did_and_was_paid_and_plays_as_without() {
     assert_eq!(paid.len(), 32);
     let sum: f64 = recorded.iter().flat_map(|segment| &segment.reward).sum();
     assert!((paid.iter().sum::<f64>() - sum).abs() < 1e-3, "{paid:?} {sum}");
-    let [told, told_without] = [&run, &without].map(|run| -> Vec<Value> {
+    let [with, without] = [&run, &without].map(|run| -> Vec<Value> {
         let events = reproducible_events(run).into_iter();
         events.filter(|event| event["type"] != "run_started").collect()
     });
-    assert_eq!(told, told_without);
+    assert_eq!(with, without);
     let info = succeeds(&engine(place.path(), "traj info recorded"));
     assert_has(&info, &["32 steps in 4 segments of 2 rounds"]);
 }

@@ -68,12 +68,12 @@ fn a_missing_scenario_is_named_with_those_that_may_be_meant() {
 
     let elsewhere = folder();
     let scenarios = repository().join("scenarios");
-    for (at, name, told) in [
+    for (at, name, expected) in [
         (scenarios.as_path(), "quickstart", "; did you mean quickstart.ron?"),
         (elsewhere.path(), "quikstart", "; scenario files nearby: none"),
     ] {
         let message = complaint(&ended(command(&format!("run {name}")).current_dir(at)));
-        assert!(message.ends_with(told), "{message}");
+        assert!(message.ends_with(expected), "{message}");
     }
 }
 
@@ -101,9 +101,9 @@ fn a_scenario_can_come_from_standard_input() {
         ("validate -", b"\xff", "standard input:1:1 is not UTF-8"),
         ("validate -", &large, "larger than 16 MiB"),
     ];
-    for (line, input, told) in cases {
+    for (line, input, expected) in cases {
         let said = ends_with(2, &ended(call(line).input(input)));
-        assert_has(&said, &[told]);
+        assert_has(&said, &[expected]);
     }
 }
 
@@ -115,7 +115,7 @@ fn with_json_every_refusal_is_json() {
     let place = at.path().display().to_string();
     let taken = "run --rounds 1 --envs 1 --steps 1 --out PLACE/taken";
 
-    for (line, told) in [
+    for (line, words) in [
         ("run --set run.rounds=0", "out of range"),
         ("run nowhere.ron", "cannot read the scenario nowhere.ron: "),
         ("run --set rounds", "expected path=value"),
@@ -129,7 +129,7 @@ fn with_json_every_refusal_is_json() {
         ends_with(2, &output);
         let problem = &json(&text(&output.stdout))[0];
         assert_eq!(problem["severity"], "error");
-        assert_has(problem["message"].as_str().expect("a message"), &[told]);
+        assert_has(problem["message"].as_str().expect("a message"), &[words]);
     }
 }
 
@@ -150,12 +150,12 @@ fn a_file_that_no_scenario_can_be_is_refused_before_it_is_read() {
     let sweep = r#"(axes: [(path: "run.n_envs", values: list([1, 2]))])"#;
     write(&at.path().join("sweep.ron"), sweep);
 
-    for (line, told) in [
+    for (line, expected) in [
         ("validate large.ron", "larger than 16 MiB"),
         ("validate /dev/null", "regular file"),
         ("reward-audit sweep.ron", "/sweep.ron --dry-run`"),
     ] {
-        assert_has(&complaint(&engine_at(at.path(), line)), &[told]);
+        assert_has(&complaint(&engine_at(at.path(), line)), &[expected]);
     }
 }
 

@@ -42,10 +42,10 @@ fn newest(report: &RunReport) -> Progress {
 }
 
 /// Rounds and reasons of the checkpoints that the record tells of.
-fn told(report: &RunReport) -> Vec<serde_json::Value> {
-    let saved = recorded::told(directory(report), "checkpoint_saved").into_iter();
-    let told = saved.map(|line| json!([line["data"]["round"], line["data"]["reason"]]));
-    told.collect()
+fn saves(report: &RunReport) -> Vec<serde_json::Value> {
+    let saved = recorded::events(directory(report), "checkpoint_saved").into_iter();
+    let saves = saved.map(|line| json!([line["data"]["round"], line["data"]["reason"]]));
+    saves.collect()
 }
 
 /// From the second round on the policy is another one than that which acted: no update may touch it.
@@ -75,7 +75,7 @@ fn a_policy_that_diverges_is_kept_as_it_last_was_good() {
     let diverged = failure.failure.cause::<PolicyDiverged>();
     assert_eq!(diverged, Some(&PolicyDiverged { failures: 3 }), "{failure}");
     assert_eq!(newest(&report).next_round, 4, "the round of the third failure is over");
-    assert_eq!(told(&report).last(), Some(&json!([4, "emergency"])));
+    assert_eq!(saves(&report).last(), Some(&json!([4, "emergency"])));
     let policy = directory(&report).join("checkpoints/round-000004/policy/policy.safetensors");
     let weights = Tensor::read_safetensors(policy).expect("the policy can be read");
     let is_finite = |tensor: &Tensor| bool::try_from(tensor.isfinite().all()).expect("one flag");
@@ -110,8 +110,8 @@ fn rounds_before_a_failure_or_a_stop_are_kept() {
 
         assert_eq!(report.failure.is_some(), fails);
         assert_eq!(newest(&report).next_round, 2);
-        let told = told(&report);
-        let ends = [&told[0], &told[told.len() - 1]];
+        let saves = saves(&report);
+        let ends = [&saves[0], &saves[saves.len() - 1]];
         assert_eq!(ends, [&json!([0, "periodic"]), &json!([2, reason])]);
     }
 }
@@ -127,7 +127,7 @@ fn checkpoints_of_a_rollout_of_several_rounds_wait_for_its_end() {
 
     assert!(report.failure.is_none(), "{:?}", report.failure);
     let rounds = [0, 2, 4, 6].map(|round| json!([round, "periodic"]));
-    assert_eq!(told(&report), [&rounds[..], &[json!([8, "exit"])]].concat());
+    assert_eq!(saves(&report), [&rounds[..], &[json!([8, "exit"])]].concat());
 }
 
 /// Something else stands where the third checkpoint is filled, and the accuracy falls after it.

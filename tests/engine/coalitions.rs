@@ -8,7 +8,7 @@ use simic_engine::internals::run::RoundLimit;
 use simic_engine::internals::seed::ContributionTrack;
 use simic_engine::prelude::*;
 
-use crate::recorded::{NOTHING, directory, play, resumed, told};
+use crate::recorded::{NOTHING, directory, events, play, resumed};
 use crate::support::builder;
 use crate::training_loop::support::Notes;
 
@@ -38,7 +38,7 @@ const ONE_ENV: &str = r#"run: (rounds: 1, n_envs: 1), policy: (controller: "wait
 /// Measurements of a run, step by step.
 fn matrices(text: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    told(&directory(&play(text, folder.path(), NOTHING)), "counterfactual_matrix")
+    events(&directory(&play(text, folder.path(), NOTHING)), "counterfactual_matrix")
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn shapley_values_of_ten_seeds_are_sampled_at_every_step_and_add_up() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = directory(&play(&text, folder.path(), NOTHING));
 
-    let shares = told(&run, "shapley");
+    let shares = events(&run, "shapley");
     assert_eq!(shares.len(), 4, "one a step");
     for share in shares {
         let values = share["data"]["values"].as_array().expect("a list");
@@ -88,7 +88,7 @@ fn seeds_that_do_not_change_are_measured_at_the_first_and_the_last_step_and_thei
         .app_mut()
         .init_resource::<Notes<Tracks>>()
         .add_systems(Assess, note);
-    let seldom = told(&directory(&engine.play()), "counterfactual_matrix");
+    let seldom = events(&directory(&engine.play()), "counterfactual_matrix");
 
     let at = |matrices: &[Value]| json!(matrices.iter().map(|matrix| &matrix["step"]).collect::<Vec<_>>());
     assert_eq!((at(&always), at(&seldom)), (json!([1, 2, 3, 4]), json!([1, 4])));
@@ -120,12 +120,12 @@ fn ten_slots_go_through_policy_plans_and_a_resumed_run() {
     let [one, other] = [&whole, &halves].map(|run| weights(run).expect("the policy was saved"));
     assert!(one == other, "the weights differ");
     // Lines are numbered and dated, which a resumed run does otherwise.
-    let told_of = |run: &Path, kind: &str| -> Vec<Value> {
-        let lines = told(run, kind).into_iter().filter(|line| line["round"] == 1);
+    let lines_of = |run: &Path, kind: &str| -> Vec<Value> {
+        let lines = events(run, kind).into_iter().filter(|line| line["round"] == 1);
         lines.map(|line| line["data"].clone()).collect()
     };
-    let played = told_of(&whole, "decision");
+    let played = lines_of(&whole, "decision");
     assert_eq!(played.len(), 8, "two envs, four steps");
-    assert_eq!(played, told_of(&halves, "decision"));
-    assert_eq!(told_of(&whole, "shapley"), told_of(&halves, "shapley"));
+    assert_eq!(played, lines_of(&halves, "decision"));
+    assert_eq!(lines_of(&whole, "shapley"), lines_of(&halves, "shapley"));
 }

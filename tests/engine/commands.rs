@@ -12,7 +12,7 @@ use simic_engine::internals::telemetry::{RunState, Timestamp};
 use simic_engine::prelude::*;
 
 use crate::inside_rounds::scenario;
-use crate::recorded::{NOTHING, directory, play, resumed, told};
+use crate::recorded::{NOTHING, directory, events, play, resumed};
 use crate::support::{assert_same_run, builder};
 
 /// Behind which step commands are sent: of the second round.
@@ -30,7 +30,7 @@ fn sends(app: &mut App, command: Command) {
 
 /// Words and texts of the answers to commands.
 fn answers(run: &Path) -> Vec<[String; 2]> {
-    let notes = told(run, "note").into_iter();
+    let notes = events(run, "note").into_iter();
     let texts = notes.map(|note| ["command", "text"].map(|field| note["data"][field].as_str().map(String::from)));
     texts.filter_map(|[word, text]| Some([word?, text?])).collect()
 }
@@ -72,7 +72,7 @@ fn neither_a_pause_nor_a_checkpoint_that_was_asked_for_changes_a_result() {
     let expected = [["pause", "paused by a command"], ["continue", "continued by a command"]];
     assert_eq!(answers(&run), expected);
     // A pause is no time of its round.
-    let (notes, rounds) = (told(&run, "note"), told(&run, "round_finished"));
+    let (notes, rounds) = (events(&run, "note"), events(&run, "round_finished"));
     let [waited, passed] = [&notes, &rounds].map(|lines| milliseconds(&lines[1]) - milliseconds(&lines[0]));
     let wall = 1e3 * rounds[1]["data"]["perf"]["round_wall_s"].as_f64().expect("a number");
     assert!(waited >= 700.0, "{waited} ms");

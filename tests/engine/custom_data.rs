@@ -77,8 +77,8 @@ fn settings_are_checked_where_they_stand_and_explained() {
     insta::assert_snapshot!(check(&wrong).expect_err("three mistakes"));
 
     let paths = ["shades", "shades.offset"].map(|part| format!("task.data.custom.settings.{part}"));
-    let told = paths.map(|path| explain::<Scenario>("", &path, &catalog(register)));
-    let [section, field] = told.map(|told| told.expect("it is declared").to_string());
+    let answers = paths.map(|path| explain::<Scenario>("", &path, &catalog(register)));
+    let [section, field] = answers.map(|answer| answer.expect("it is declared").to_string());
     insta::assert_snapshot!(format!("{section}\n{field}"));
 
     let loaded = check(SCENARIO).expect("it is sound");

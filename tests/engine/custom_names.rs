@@ -6,7 +6,7 @@ use simic_engine::internals::report::summary;
 use simic_engine::internals::scenario::{Loaded, Report};
 use simic_engine::prelude::*;
 
-use crate::recorded::{catalog, directory, told};
+use crate::recorded::{catalog, directory, events};
 
 /// δ(x) = w·x per channel.
 #[derive(Clone, Copy, PartialEq)]
@@ -134,8 +134,8 @@ fn a_registered_seed_module_grows_and_a_metric_is_recorded_with_every_round_and_
     let (report, _folder) = play(sound);
 
     let run = directory(&report);
-    assert_eq!(told(&run, "seed_germinated")[0]["data"]["blueprint"], "channel_scale");
-    let rounds = told(&run, "round_finished");
+    assert_eq!(events(&run, "seed_germinated")[0]["data"]["blueprint"], "channel_scale");
+    let rounds = events(&run, "round_finished");
     assert_eq!(rounds.len(), 2);
     for round in rounds {
         let metrics = round["data"]["metrics"].as_object().expect("metrics");

@@ -77,8 +77,8 @@ fn the_decisions_of_a_schedule_are_reported_as_ordered() {
         .into(),
     };
     let outcomes = played(ORDERED, "schedule", false);
-    let told: Vec<_> = outcomes.iter().map(|outcome| outcome.decisions.as_ref()).collect();
-    assert_eq!(told, [Some(&ordered); 2]);
+    let decided: Vec<_> = outcomes.iter().map(|outcome| outcome.decisions.as_ref()).collect();
+    assert_eq!(decided, [Some(&ordered); 2]);
 }
 
 /// 20 samples are trained on and 10 validated, three times.

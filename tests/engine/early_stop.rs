@@ -4,7 +4,7 @@ use simic_engine::internals::learner::LastUpdate;
 use simic_engine::internals::telemetry::{EndReason, RunState};
 use simic_engine::prelude::*;
 
-use crate::recorded::told;
+use crate::recorded::events;
 use crate::support::builder;
 
 fn scenario(controller: &str, run: &str) -> String {
@@ -68,7 +68,7 @@ fn a_run_without_a_learner_ends_once_its_rolling_accuracy_has_not_risen_for_as_l
     let record = report.record.expect("it was recorded");
     let finished = record.finished().expect("it was closed");
     assert_eq!((finished.status, finished.rounds_done), (RunState::Completed, 4));
-    let notes = told(&record.directory, "note");
+    let notes = events(&record.directory, "note");
     let text = notes[0]["data"]["text"].as_str().expect("a text");
     assert!(text.starts_with("the run ends after 4 rounds"), "{text}");
 }

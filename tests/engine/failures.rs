@@ -13,7 +13,7 @@ use simic_engine::internals::telemetry::{Event, RunInfo, RunState, Sink, SinkErr
 use simic_engine::internals::torch::{NoGrad, TorchError};
 use simic_engine::prelude::*;
 
-use crate::recorded::{NOTHING, directory, play, told};
+use crate::recorded::{NOTHING, directory, events, play};
 
 const SCENARIO: &str = r#"(
     name: "failing",
@@ -201,7 +201,7 @@ fn an_env_that_fails_can_sit_out_its_round_while_the_others_continue() {
         let text = scenarios[index].replace("rounds: 3", "rounds: 2");
         directory(&play(&text, folders[index].path(), tell_of_validation))
     });
-    let of_runs = |kind: &str| runs.each_ref().map(|run| told(run, kind));
+    let of_runs = |kind: &str| runs.each_ref().map(|run| events(run, kind));
 
     // Its episode ends with the last step that it finished, and says why; the next round has it back.
     let [sound, episodes] = of_runs("episode_finished");
@@ -245,6 +245,6 @@ fn a_run_without_an_env_left_fails_as_one_that_is_to_fail_at_once_does() {
         assert!(failure.ends_with("the scenario's faults request an error"), "{failure}");
         // What led to it is told, though no checkpoint was left to write.
         let run = report.record.expect("it is recorded").directory;
-        assert_eq!(told(&run, "user_event").len(), envs.len());
+        assert_eq!(events(&run, "user_event").len(), envs.len());
     }
 }

@@ -146,11 +146,11 @@ fn frozen_layers_that_are_not_given_and_values_of_no_network_end_the_run_at_star
     let path = folder.path().join("given.safetensors");
     let scenario = |task: &str| SCENARIO.replace("TASK", task).replace("RUN", "");
     let weights = format!("weights: (path: {path:?}), freeze: [\"block1\"]");
-    let refused = |network: &GrownNetwork, told: [&str; 3]| {
+    let refused = |network: &GrownNetwork, words: [&str; 3]| {
         network.save(&path).unwrap();
         let failure = play(&scenario(&weights), folder.path(), NOTHING).failure;
         let said = failure.expect("it is refused").to_string();
-        assert!(told.iter().all(|told| said.contains(told)), "{said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
     };
 
     let mut part = without_seed(&GIVEN.0);
@@ -168,15 +168,15 @@ fn frozen_layers_that_are_not_given_and_values_of_no_network_end_the_run_at_star
     let mut diverged = without_seed(&GIVEN.0);
     let variance = diverged.parameters.get_mut("block1.norm.running_var").unwrap();
     *variance = PlainTensor::of(&(variance.to_tensor().unwrap() * -1.0)).unwrap();
-    let told = [
+    let words = [
         "given.safetensors: ",
         "`block1.norm.running_var` has -",
         "variances of 0 or more",
     ];
-    refused(&diverged, told);
+    refused(&diverged, words);
     let as_host = Engine::builder().from_ron(&scenario(&grown(&path))).err();
     let said = as_host.expect("it is refused").to_string();
-    assert!(told.iter().all(|told| said.contains(told)), "{said}");
+    assert!(words.iter().all(|word| said.contains(word)), "{said}");
 }
 
 #[test]

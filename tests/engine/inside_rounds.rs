@@ -6,7 +6,7 @@ use serde_json::json;
 use simic_engine::internals::checkpoint::{CheckpointId, Checkpoints};
 use simic_engine::prelude::*;
 
-use crate::recorded::{NOTHING, directory, stops_after, told};
+use crate::recorded::{NOTHING, directory, events, stops_after};
 use crate::support::builder;
 
 const STEPS: u32 = 8;
@@ -45,7 +45,7 @@ fn one_is_written_every_n_steps_and_stays_until_the_next_of_any_kind() {
 
     let run = stopped_after(5, &scenario, NOTHING, folder.path());
 
-    let saved = told(&run, "checkpoint_saved").into_iter();
+    let saved = events(&run, "checkpoint_saved").into_iter();
     let saved = saved.map(|line| json!([line["data"]["round"], line["data"]["step"]]));
     let saved: Vec<_> = saved.collect();
     let expected = json!([[0, null], [0, 3], [0, 6], [1, null], [1, 3], [1, 5]]);

@@ -73,8 +73,8 @@ fn assert_measured(kept: &KeptNetworks, data: &TaskData) {
             assert_eq!((&*seed.blueprint, measures.contribution), (blueprint, both - other));
             let share = (alone - none + both - other) / 2.0;
             assert!((measures.shapley.unwrap() - share).abs() < 1e-9, "{measures} {share}");
-            let told = format!("contributes {:+.2} points", both - other);
-            assert!(source.contains(&told), "{told}: {source}");
+            let expected = format!("contributes {:+.2} points", both - other);
+            assert!(source.contains(&expected), "{expected}: {source}");
         }
         let values: usize = network.parameters.values().map(|tensor| tensor.numel()).sum();
         // The running statistics of 4, 8 and 16 channels aren't parameters.

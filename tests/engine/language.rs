@@ -70,9 +70,9 @@ fn what_does_not_fit_text_is_reported_where_it_was_written() {
         (token_files, "50257 tokens, but the data has 256 different ones"),
         (written("width: 16", "width: 18"), "does not divide into 4 heads"),
     ] {
-        let told = load("text.ron", &scenario, &[], &names)
+        let said = load("text.ron", &scenario, &[], &names)
             .expect_err("a mistake")
             .to_string();
-        assert!(told.contains(complaint), "{told}");
+        assert!(said.contains(complaint), "{said}");
     }
 }

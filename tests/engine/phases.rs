@@ -8,7 +8,7 @@ use simic_engine::internals::checkpoint::CheckpointName;
 use simic_engine::prelude::*;
 
 use crate::inside_rounds::{scenario, stopped_after};
-use crate::recorded::{NOTHING, directory, play, resumed, told};
+use crate::recorded::{NOTHING, directory, events, play, resumed};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().expect("a number")
@@ -20,7 +20,7 @@ fn the_phases_of_a_round_explain_its_time() {
     let run = directory(&play(&scenario(""), folder.path(), NOTHING));
 
     let (mut wall, mut explained) = (0.0, 0.0);
-    for round in told(&run, "round_finished") {
+    for round in events(&run, "round_finished") {
         let perf = &round["data"]["perf"];
         let phases = perf["phases_ms"].as_object().expect("the phases");
         let used = [
@@ -51,7 +51,7 @@ fn a_round_that_is_resumed_continues_its_phases() {
     let mut engine = resumed(&run, CheckpointName::Last, NOTHING, 1).expect("the run can be resumed");
     directory(&engine.play());
 
-    let perf = &told(&run, "round_finished")[1]["data"]["perf"];
+    let perf = &events(&run, "round_finished")[1]["data"]["perf"];
     let decided = number(&perf["phases_ms"]["decide"]);
     assert!(decided >= 5.0 * DECIDES_FOR.as_secs_f64() * 1e3, "{perf}");
     assert!(1e3 * number(&perf["round_wall_s"]) > decided, "{perf}");

@@ -101,21 +101,21 @@ fn what_is_set_of_a_part_has_a_path() {
 
 #[test]
 fn mistakes_in_a_part_are_reported_where_they_stand() {
-    let told = |text, sets: &[&str]| read(text, sets).expect_err("a mistake").to_string();
+    let said = |text, sets: &[&str]| read(text, sets).expect_err("a mistake").to_string();
 
     insta::assert_snapshot!(
         [
-            told("(reward: contribution(shaped((contribution_wieght: 1.0))))", &[]),
-            told("(reward: contribution(shaped((contribution_weight: -1.0))))", &[]),
-            told("(reward: contribution(shapd()))", &[]),
-            told("(reward: shaped())", &[]),
-            told(
+            said("(reward: contribution(shaped((contribution_wieght: 1.0))))", &[]),
+            said("(reward: contribution(shaped((contribution_weight: -1.0))))", &[]),
+            said("(reward: contribution(shapd()))", &[]),
+            said("(reward: shaped())", &[]),
+            said(
                 "(reward: contribution(shaped()))",
                 &["reward.settings.contribution_wieght=1"]
             ),
-            told("(reward: contribution(shaped()))", &["reward.contribution_weight=-1"]),
-            told("()", &["reward.settings.contribution_weight=1"]),
-            told("()", &["policy.net_settings.width=8"]),
+            said("(reward: contribution(shaped()))", &["reward.contribution_weight=-1"]),
+            said("()", &["reward.settings.contribution_weight=1"]),
+            said("()", &["policy.net_settings.width=8"]),
         ]
         .join("\n")
     );

@@ -38,8 +38,8 @@ pub fn directory(report: &RunReport) -> PathBuf {
     report.record.as_ref().expect("it was recorded").directory.clone()
 }
 
-/// Lines of the record of a run, of one type.
-pub fn told(run: &Path, kind: &str) -> Vec<Value> {
+/// Events of a run, of one type.
+pub fn events(run: &Path, kind: &str) -> Vec<Value> {
     let mut lines = lines(run);
     lines.retain(|line| line["type"] == kind);
     lines

@@ -11,7 +11,7 @@ use simic_engine::internals::health::Failure;
 use simic_engine::internals::run::ChosenResidency;
 use simic_engine::prelude::*;
 
-use crate::recorded::{NOTHING, State, catalog, directory, load, resumed, state, told};
+use crate::recorded::{NOTHING, State, catalog, directory, events, load, resumed, state};
 use crate::support::{builder, engine};
 
 const IMAGES: &str = "assets/digits/optdigits-images-idx3-ubyte";
@@ -140,9 +140,9 @@ fn a_run_on_streamed_data_resumes_bit_for_bit_and_its_record_says_where_they_are
     directory(&resumed.play());
 
     assert!(state(&mut resumed) == expected);
-    let told = told(&run, "run_started");
-    assert_eq!(told.len(), 2);
-    for started in told {
+    let starts = events(&run, "run_started");
+    assert_eq!(starts.len(), 2);
+    for started in starts {
         let dataset = &started["data"]["dataset"];
         assert_eq!(dataset["residency"], "stream");
         assert_eq!(dataset["residency_reason"], "as data.residency says");

@@ -10,7 +10,7 @@ use simic_engine::internals::telemetry::TelemetryOutbox;
 use simic_engine::internals::torch::HostSyncCounter;
 use simic_engine::prelude::*;
 
-use crate::recorded::{NOTHING, directory, told};
+use crate::recorded::{NOTHING, directory, events};
 use crate::support::{assert_same_run, lines};
 use crate::training_loop::support::{bits, host_bits};
 
@@ -67,14 +67,14 @@ fn telemetry_changes_neither_parameters_nor_the_number_of_reads() {
     let folder = tempfile::tempdir().expect("a folder");
     // What was used is recorded, not what was asked for: precision below `highest` is for CUDA devices.
     let text = scenario("silent", 2, 4, 5).replace("rounds: 2,", "rounds: 2, matmul_precision: medium,");
-    let [told, silent] = [noting_parameters, silent as fn(&mut App)].map(|extend| play(&text, folder.path(), extend));
+    let [noting, silent] = [noting_parameters, silent as fn(&mut App)].map(|extend| play(&text, folder.path(), extend));
 
     let notes = |run: &PathBuf| std::fs::read_to_string(run.join(NOTES)).expect("notes");
-    assert_eq!(notes(&told).lines().count(), 2 * (1 + 4));
-    assert_eq!(notes(&told), notes(&silent));
+    assert_eq!(notes(&noting).lines().count(), 2 * (1 + 4));
+    assert_eq!(notes(&noting), notes(&silent));
     let kinds: Vec<_> = lines(&silent).iter().map(|line| line["type"].clone()).collect();
     assert_eq!(kinds, ["header", "run_finished"]);
-    assert_eq!(lines(&told)[1]["data"]["matmul_precision"], "highest");
+    assert_eq!(lines(&noting)[1]["data"]["matmul_precision"], "highest");
 }
 
 /// A host that never grew is its own control: playing it again would give the same result, so it is not.
@@ -85,15 +85,15 @@ fn the_control_of_a_run_that_never_grew_is_its_own_result() {
     let waiting = grown.replace("random", "wait");
     let control = |name: &str, text: &str| {
         let run = play(text, &folder.path().join(name), NOTHING);
-        let measured = told(&run, "baseline_measured").remove(0);
-        (told(&run, "seed_germinated").len(), measured["data"].clone())
+        let measured = events(&run, "baseline_measured").remove(0);
+        (events(&run, "seed_germinated").len(), measured["data"].clone())
     };
 
     let (planted, played) = control("grown", &grown);
-    let (none, told) = control("waiting", &waiting);
+    let (none, waited) = control("waiting", &waiting);
 
     assert!(planted > 0 && none == 0, "{planted} and {none} seeds");
-    assert_eq!(told, played);
+    assert_eq!(waited, played);
 }
 
 /// A step's rows show what the controller saw: the stages before the step's own changes.
@@ -163,10 +163,10 @@ fn a_new_target_of_alpha_is_recorded_with_its_ramp() {
 
     let run = play(text, folder.path(), NOTHING);
 
-    let ramps = told(&run, "alpha_ramp_started");
+    let ramps = events(&run, "alpha_ramp_started");
     assert_eq!(ramps.len(), 1, "{ramps:#?}");
-    let told = ["from", "to", "steps"].map(|field| &ramps[0]["data"][field]);
-    assert_eq!(told, [&json!(1.0), &json!(0.5), &json!(8)]);
+    let ramp = ["from", "to", "steps"].map(|field| &ramps[0]["data"][field]);
+    assert_eq!(ramp, [&json!(1.0), &json!(0.5), &json!(8)]);
 }
 
 #[test]

@@ -36,19 +36,19 @@ fn played() -> (TempDir, PathBuf) {
 
 /// Everything that only reads a run, and the errors that name what is wrong with it.
 fn read_all(root: &Path, run: &Path) -> Vec<String> {
-    fn told<T, E: ToString>(read: Result<T, E>) -> Option<String> {
+    fn refusal<T, E: ToString>(read: Result<T, E>) -> Option<String> {
         read.err().map(|error| error.to_string())
     }
     let past = PastRun::open(run, CheckpointName::Last);
     let errors = [
-        told(RunStatus::read(run)),
-        told(list_runs(root)),
-        told(FrozenPolicy::find(run, CheckpointName::Last)),
-        told(FrozenPolicy::find(run, CheckpointName::Best)),
-        told(diff(run, run, &DiffKind::ALL, Extent::OfEvery(3))),
-        past.as_ref().ok().and_then(|past| told(past.earlier_changes())),
-        past.as_ref().ok().and_then(|past| told(past.is_finished(2))),
-        told(past),
+        refusal(RunStatus::read(run)),
+        refusal(list_runs(root)),
+        refusal(FrozenPolicy::find(run, CheckpointName::Last)),
+        refusal(FrozenPolicy::find(run, CheckpointName::Best)),
+        refusal(diff(run, run, &DiffKind::ALL, Extent::OfEvery(3))),
+        past.as_ref().ok().and_then(|past| refusal(past.earlier_changes())),
+        past.as_ref().ok().and_then(|past| refusal(past.is_finished(2))),
+        refusal(past),
     ];
     check(run, &CATALOG);
     errors.into_iter().flatten().collect()
@@ -133,7 +133,7 @@ fn checkpoints_whose_hashes_vouch_for_the_damage() {
             "the run has learnt from other data",
         ];
         if let Err(message) = resumed
-            && !of_fields.iter().any(|told| message.contains(told))
+            && !of_fields.iter().any(|field| message.contains(field))
         {
             let folder = damaged.path.parent().unwrap_or(&damaged.path);
             names(&message, folder).or_else(|_| names(&message, &damaged.path))?;

@@ -85,8 +85,8 @@ fn custom_batch_hook_measures_each_step() {
 fn custom_controller_germinates_and_commits() {
     let lines = lines::<2>("custom_controller");
     for line in lines {
-        let is_told = line.contains(": 3 germinated, 3 committed, at best ");
-        assert!(is_told && is_percentage(&line), "{line}");
+        let is_shown = line.contains(": 3 germinated, 3 committed, at best ");
+        assert!(is_shown && is_percentage(&line), "{line}");
     }
 }
 

@@ -81,19 +81,19 @@ impl Declaration {
 
     fn explain(&self, path: &str) -> Explanation {
         let mut explained = self.explained.borrow_mut();
-        let told = explained
+        let explanation = explained
             .entry(path.into())
             .or_insert_with(|| (self.explain)(path).unwrap_or_else(|unknown| panic!("{path}: {unknown}")));
-        told.clone()
+        explanation.clone()
     }
 
     /// The default of a field; `None` where none is told.
     fn default_of(&self, path: &str, field: &Field) -> Option<String> {
         // Of a section none is told.
-        let told = (!is_section(&field.kind)).then(|| self.explain(path).default).flatten();
-        let told = told.as_deref();
+        let default = (!is_section(&field.kind)).then(|| self.explain(path).default).flatten();
+        let default = default.as_deref();
         if field.must_be_written() {
-            let written = told.filter(|told| *told != "None" && !told.starts_with("none:"));
+            let written = default.filter(|text| *text != "None" && !text.starts_with("none:"));
             return Some(written.map_or_else(
                 || "*required*".into(),
                 |default| format!("{}; *required* if its section is written", code(default)),
@@ -106,7 +106,7 @@ impl Declaration {
             Kind::Record(_) => return Some("–".into()),
             _ => "",
         };
-        match told {
+        match default {
             Some("None") | None => {
                 let written = self.defaults.get(path).map_or(absent, String::as_str);
                 (!written.is_empty()).then(|| code(written))

@@ -8,9 +8,9 @@ use simic_engine::internals::random::mix;
 
 /// A number of the commit, so that pairs that are played move; the same for all where there is no commit.
 pub fn seed_of_commit() -> u64 {
-    let told = Command::new("git").args(["rev-parse", "HEAD"]).output();
-    let told = told.map(|output| output.stdout).unwrap_or_default();
-    told.iter().fold(0, |seed, &letter| mix(seed ^ u64::from(letter)))
+    let commit = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let commit = commit.map(|output| output.stdout).unwrap_or_default();
+    commit.iter().fold(0, |seed, &letter| mix(seed ^ u64::from(letter)))
 }
 
 /// Files below `root` by their names, links among them, without those that tell of interruptions.

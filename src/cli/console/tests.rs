@@ -58,14 +58,14 @@ fn what_a_round_shows_is_explained_once_and_what_was_found_of_its_hosts_is_a_lin
     let text = plain(found.into_iter().chain([ended]).chain(rounds).collect());
 
     assert_eq!(text.matches("accuracy in %").count(), 1, "{text}");
-    let told = "left\nround 1: gradient_spike 2x in 1 of 2 hosts\n    1/?  ";
-    assert!(text.contains(told) && text.matches("spike").count() == 1, "{text}");
+    let expected = "left\nround 1: gradient_spike 2x in 1 of 2 hosts\n    1/?  ";
+    assert!(text.contains(expected) && text.matches("spike").count() == 1, "{text}");
 }
 
 #[test]
 fn bars_that_cannot_be_drawn_are_said_to_be_lines() {
-    let told = "run directory  runs/test\nstandard error isn't a terminal, so each round prints a line\n";
-    assert_eq!(shown(ProgressStyle::Bar, false, Vec::new()), told);
+    let expected = "run directory  runs/test\nstandard error isn't a terminal, so each round prints a line\n";
+    assert_eq!(shown(ProgressStyle::Bar, false, Vec::new()), expected);
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn an_update_that_was_not_performed_is_said_so() {
 
     let text = plain(vec![Event::round(0, update)]);
 
-    let told = "the policy was not updated: something was not finite\n";
-    assert!(text.ends_with(told), "{text}");
+    let expected = "the policy was not updated: something was not finite\n";
+    assert!(text.ends_with(expected), "{text}");
 }
 
 /// A scenario's name, a note, the error of a round: their authors are unknown.
@@ -109,6 +109,6 @@ fn the_status_line_shows_accuracy_and_growth() {
     let mut live = LiveState::default();
     examples::events().iter().for_each(|event| live.apply(event));
 
-    let told = "accuracy 50.0 %  germinated 1, committed 1, pruned 1";
-    assert_eq!(status_line(&live), told);
+    let expected = "accuracy 50.0 %  germinated 1, committed 1, pruned 1";
+    assert_eq!(status_line(&live), expected);
 }

@@ -59,8 +59,8 @@ fn leaving_another_process_is_one_key_and_ones_own_run_is_asked_to_stop_first() 
     let mut own = Watcher::new(folder.path(), false, Some(stop.clone()));
     assert!(!press(&mut own, "q"));
     assert!(stop.is_requested());
-    let told = own.message.clone().expect("it answers");
-    assert!(told.contains("stops at the end of this step"), "{told}");
+    let answer = own.message.clone().expect("it answers");
+    assert!(answer.contains("stops at the end of this step"), "{answer}");
     assert!(press(&mut own, "\x03"));
 }
 
@@ -70,8 +70,8 @@ fn a_run_that_no_process_plays_is_not_asked_for_anything() {
 
     press(&mut watcher, "p");
 
-    let told = "no process plays this run, so it can't be asked for: pause";
-    assert_eq!(watcher.message.as_deref(), Some(told));
+    let expected = "no process plays this run, so it can't be asked for: pause";
+    assert_eq!(watcher.message.as_deref(), Some(expected));
     assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0);
 }
 

@@ -50,10 +50,10 @@ fn the_first_difference_has_its_place_and_both_values() {
     let found = between(&left, &right, Extent::First);
 
     let [left, right] = [left, right].map(|run| run.path().join("events.jsonl").display().to_string());
-    let told = "events: round 4, step 1, env 1: env_step data.val_loss";
+    let expected = "events: round 4, step 1, env 1: env_step data.val_loss";
     assert_eq!(
         found[0].to_string(),
-        format!("{told}\n  0.5  ({left}:3)\n  0.25  ({right}:3)")
+        format!("{expected}\n  0.5  ({left}:3)\n  0.25  ({right}:3)")
     );
 }
 
@@ -93,8 +93,8 @@ fn what_cannot_be_read_is_an_error_that_names_the_line() {
     let error = diff(run.path(), run.path(), &[DiffKind::Events], Extent::First).unwrap_err();
     assert!(error.to_string().contains("events.jsonl:3: "), "{error}");
     let error = diff(run.path(), nothing.path(), &DiffKind::ALL, Extent::First).unwrap_err();
-    let told = "isn't a run directory: it has no resolved.ron";
-    assert!(error.to_string().ends_with(told), "{error}");
+    let expected = "isn't a run directory: it has no resolved.ron";
+    assert!(error.to_string().ends_with(expected), "{error}");
 }
 
 #[test]

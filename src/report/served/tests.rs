@@ -58,9 +58,9 @@ fn an_address_that_others_could_reach_is_refused() {
 
     let refused = serve(([0, 0, 0, 0], 7860).into(), all, |_| {}, || true);
 
-    let told = refused.unwrap_err().to_string();
+    let said = refused.unwrap_err().to_string();
     let expected = "0.0.0.0:7860 is open to other machines";
-    assert!(told.starts_with(expected), "{told}");
+    assert!(said.starts_with(expected), "{said}");
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn a_port_in_use_is_named() {
     served(|address| {
         let refused = serve(address, Served::All("runs".into()), |_| {}, || true);
 
-        let told = refused.unwrap_err().to_string();
+        let said = refused.unwrap_err().to_string();
         let expected = format!("nothing can be served at {address}: ");
-        assert!(told.starts_with(&expected), "{told}");
-        assert!(told.contains("127.0.0.1:0"), "{told}");
+        assert!(said.starts_with(&expected), "{said}");
+        assert!(said.contains("127.0.0.1:0"), "{said}");
     });
 }

@@ -70,8 +70,8 @@ fn what_was_read_stays_when_the_folder_vanishes_or_a_line_is_not_an_event() {
 
     let line = LINES.lines().count() + 2;
     assert!(damaged.contains(&format!("{EVENTS_FILE}:{line}: ")), "{damaged}");
-    let told = "is gone: the run's folder was moved or removed while it was watched";
-    assert!(gone.ends_with(told), "{gone}");
+    let expected = "is gone: the run's folder was moved or removed while it was watched";
+    assert!(gone.ends_with(expected), "{gone}");
     assert!(feed.state.live.started.is_some());
 }
 

@@ -168,8 +168,8 @@ fn the_ends_of_a_longer_learning_curve_are_means_of_several_rounds() {
 
     assert!(learning_curve(&[]).is_empty());
     assert_eq!(learning_curve(&rounds[..3]), ["reward +0.00 -> +20.00"]);
-    let told = "first to last 2 rounds: reward +5.00 -> +75.00, accuracy 20.5 -> 27.5 %";
-    assert_eq!(learning_curve(&rounds).join(", "), told);
+    let expected = "first to last 2 rounds: reward +5.00 -> +75.00, accuracy 20.5 -> 27.5 %";
+    assert_eq!(learning_curve(&rounds).join(", "), expected);
 }
 
 #[test]
@@ -182,12 +182,12 @@ fn an_update_that_was_not_performed_says_why_and_what_is_unknown() {
 
     let text = summary(&live, "runs/learnt");
 
-    for told in [
+    for expected in [
         "3 updates (1 skipped)",
         "KL —",
         "not performed: rollout and update disagree",
     ] {
-        assert!(text.contains(told), "{told}: {text}");
+        assert!(text.contains(expected), "{expected}: {text}");
     }
 }
 
@@ -208,8 +208,8 @@ fn a_long_run_shows_its_first_and_last_rounds_and_its_best_seeds() {
     let text = summary(&finished_run(50), "runs/long");
 
     // The accuracy is that of the last round.
-    for told in ["\n      …\n", "… of 150 in all", "103.30"] {
-        assert!(text.contains(told), "{told}: {text}");
+    for expected in ["\n      …\n", "… of 150 in all", "103.30"] {
+        assert!(text.contains(expected), "{expected}: {text}");
     }
     assert!(text.lines().count() < 48);
 }
@@ -221,8 +221,8 @@ fn a_run_that_failed_at_once_still_says_why_and_where() {
     finished.error = Some("out of memory".into());
     live.apply(&Event::run(finished));
 
-    let told = "stopped by     out of memory\n\nrun directory  runs/short\n\nNo seed was committed.\n";
-    assert_eq!(summary(&live, "runs/short"), told);
+    let expected = "stopped by     out of memory\n\nrun directory  runs/short\n\nNo seed was committed.\n";
+    assert_eq!(summary(&live, "runs/short"), expected);
 }
 
 fn finish(live: &mut LiveState, env: u32, accuracy: f64, committed_ratio: f64) {
@@ -244,9 +244,9 @@ fn the_average_says_what_its_interval_is_of_and_leaves_out_envs_that_failed() {
     failed.committed_accuracy = Some(Num(1.0));
     live.apply(&Event::env(examples::context_at(4, 0, 5), failed));
 
-    let told = "result         70.00 ± 12.99 % without a committed seed, at 1.50x the host's parameters: validation, mean and its \
+    let expected = "result         70.00 ± 12.99 % without a committed seed, at 1.50x the host's parameters: validation, mean and its \
                 95 % interval (t) over the last 4 hosts of this training; another seed may differ by more\n";
-    assert_eq!(result(&live, 400).unwrap(), told);
+    assert_eq!(result(&live, 400).unwrap(), expected);
 }
 
 /// Student's t of two degrees of freedom is 4.303.
@@ -281,7 +281,7 @@ fn what_detectors_found_is_counted_by_cause() {
     }
     (0..4).for_each(|env| finish(&mut live, env, 52.0, 1.0));
 
-    let told = "anomalies      dead_host 1x in 1 of 4 hosts, gradient_pathology 1x in 1 of 4 hosts, 2 of 4 hosts never learnt (dead \
+    let expected = "anomalies      dead_host 1x in 1 of 4 hosts, gradient_pathology 1x in 1 of 4 hosts, 2 of 4 hosts never learnt (dead \
                 from the first step; 4 seeds in vain); `report` says where\n";
-    assert_eq!(anomalies(&live, 400).unwrap(), told);
+    assert_eq!(anomalies(&live, 400).unwrap(), expected);
 }

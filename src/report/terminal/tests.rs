@@ -24,11 +24,11 @@ fn state() -> ViewState {
     };
     let is_over = |event: &Event| matches!(event.payload, Payload::RunFinished(_));
     let is_end = |event: &Event| matches!(event.payload, Payload::RoundFinished(_) | Payload::EpisodeFinished(_));
-    let mut told: Vec<Event> = of_round(0, 1).filter(|event| !is_over(event)).collect();
-    told.extend(of_round(1, 1).filter(|event| event.env.is_some() && !is_end(event)));
-    told.extend(of_round(1, 2).filter(|event| event.env.is_some() && !is_end(event)));
+    let mut history: Vec<Event> = of_round(0, 1).filter(|event| !is_over(event)).collect();
+    history.extend(of_round(1, 1).filter(|event| event.env.is_some() && !is_end(event)));
+    history.extend(of_round(1, 2).filter(|event| event.env.is_some() && !is_end(event)));
     let planted = Event::seed(context_at(1, 1, 6), SlotId::new(0, 1), "e5.r0c1.1", germinated());
-    told.push(planted);
+    history.push(planted);
     let found = Anomaly {
         rule: "dead_host".into(),
         state: AnomalyState::Onset,
@@ -37,8 +37,8 @@ fn state() -> ViewState {
         head: None,
     };
     let found = Event::env(context_at(2, 1, 7), found).severity(Severity::Warning);
-    told.push(found.message("the validation accuracy does not change at all: lower the learning rate"));
-    for (seq, mut event) in told.into_iter().enumerate() {
+    history.push(found.message("the validation accuracy does not change at all: lower the learning rate"));
+    for (seq, mut event) in history.into_iter().enumerate() {
         event.seq = seq as u64;
         state.apply(&event);
     }

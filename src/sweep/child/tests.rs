@@ -68,7 +68,7 @@ fn a_tag_that_looks_like_an_option_is_one_word_with_its_option() {
 
 #[test]
 fn a_full_disk_is_distinguished_from_a_trial_that_fails() {
-    for (code, told, expected) in [
+    for (code, reason, expected) in [
         (3, "trials/b/checkpoints: No space left on device (os error 28)", true),
         (2, "trials/b/checkpoints: No space left on device (os error 28)", true),
         (5, "the record could not be written", true),
@@ -76,6 +76,6 @@ fn a_full_disk_is_distinguished_from_a_trial_that_fails() {
         (3, "data/train.npy: No such file or directory (os error 2)", false),
         (4, "the policy diverged", false),
     ] {
-        assert_eq!(is_of_place(Some(code), told), expected, "{code}: {told}");
+        assert_eq!(is_of_place(Some(code), reason), expected, "{code}: {reason}");
     }
 }

@@ -32,7 +32,7 @@ fn a_plan_whose_trials_are_misnamed_is_refused() {
     for id in ["../../../elsewhere", other, "000000000000000", "000000000000000G", ""] {
         plan.trials[1].id = id.into();
         let error = opened(&plan).unwrap_err();
-        let told = "plan.json: the trial of point 1, replicate 0, has the id";
-        assert!(error.contains(told) && error.contains(id), "{error}");
+        let expected = "plan.json: the trial of point 1, replicate 0, has the id";
+        assert!(error.contains(expected) && error.contains(id), "{error}");
     }
 }

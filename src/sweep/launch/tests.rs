@@ -105,9 +105,9 @@ fn a_program_that_is_missing_is_named_with_what_installs_it() {
 
     let error = started(outcome, "sbatch", "apt-get install slurm-client").unwrap_err();
 
-    let told =
+    let expected =
         "sbatch isn't on the PATH; apt-get install slurm-client; the sweep is planned, but nothing was submitted";
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn a_path_that_an_engine_would_take_for_something_else_is_refused_by_name() {
     let refusal = |folder: &str, cluster: Cluster| cluster.takes(Path::new(folder)).err();
 
     for odd in ["/shared/p\ntouch PWNED #", "/shared/a\"b", "/shared/\u{1b}[2J"] {
-        let told = refusal(odd, Cluster::Slurm).expect("it is refused").to_string();
+        let said = refusal(odd, Cluster::Slurm).expect("it is refused").to_string();
         assert!(
-            told.contains("Slurm cannot take a path") && !told.contains('\n'),
-            "{told}"
+            said.contains("Slurm cannot take a path") && !said.contains('\n'),
+            "{said}"
         );
     }
     assert!(refusal("/shared/%{CWD}", Cluster::Hyperqueue).is_some());

@@ -61,7 +61,7 @@ fn what_no_sweep_can_try_is_named_with_its_place() {
     // More points than 128 bits count.
     let axes = r#"(path: "a", values: list([1, 2])),"#.repeat(128);
     let grid = format!("(axes: [{axes}])");
-    for (text, told) in [
+    for (text, expected) in [
         (
             r#"(axes: [(path: "learner.lr", values: uniform(low: 0.1, high: 1.0))])"#,
             "s.ron:1:38: axes[0].values: a grid tries all values",
@@ -86,7 +86,7 @@ fn what_no_sweep_can_try_is_named_with_its_place() {
     ] {
         let file = read(text);
         let refused = file.report(points(&file).unwrap_err()).to_string();
-        assert!(refused.contains(told), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
 }
 

@@ -23,14 +23,14 @@ fn a_worker_that_is_to_play_one_trial_leaves_it_to_who_plays_it_and_says_so() {
     let id = plan.trials[1].id.as_str();
     let other = Leases::read(&folder, Duration::from_secs(3600), folder.now().unwrap()).unwrap();
     let _lease = other.take(id).unwrap().expect("it is free");
-    let told = Mutex::new(Vec::new());
-    let tell = |event: WorkerEvent| told.lock().unwrap().push(format!("{event:?}"));
+    let seen = Mutex::new(Vec::new());
+    let tell = |event: WorkerEvent| seen.lock().unwrap().push(format!("{event:?}"));
 
     work(&folder, &plan, &leaving(Some(id)), &StopSignal::default(), &tell).unwrap();
 
-    let told = told.into_inner().unwrap();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("Left(") && told[0].contains("Playing("), "{told:?}");
+    let seen = seen.into_inner().unwrap();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert!(seen[0].starts_with("Left(") && seen[0].contains("Playing("), "{seen:?}");
 }
 
 #[test]

@@ -85,8 +85,8 @@ fn count_rises(
         rises.last = val.accuracy_percent;
         let count = UserValue::Number(Num(f64::from(rises.count)));
         let (name, fields) = ("rises".into(), [("count".into(), count)].into_iter().collect());
-        let told = UserEvent { name, fields };
-        outbox.push(Event::env(experiment.context(id, &clock), told));
+        let event = UserEvent { name, fields };
+        outbox.push(Event::env(experiment.context(id, &clock), event));
     }
 }
 

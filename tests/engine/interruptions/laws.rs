@@ -111,10 +111,10 @@ fn judge_envs(
     clock: Res<RunClock>,
 ) {
     let most = experiment.task.max_seeds as usize;
-    for (id, told, mut host, mut slots, mut optimizers) in &mut envs {
+    for (id, recorded, mut host, mut slots, mut optimizers) in &mut envs {
         let found = elements(host.0.get().params().trainable().iter());
-        if told.0 != found {
-            let what = format!("the host has {found} parameters, {} are told", told.0);
+        if recorded.0 != found {
+            let what = format!("the host has {found} parameters, {} are recorded", recorded.0);
             broken.add(id, &clock, what);
         }
         let seeds = slots.records().flatten();
@@ -157,9 +157,9 @@ fn broken_tensor_law(
         ));
     }
     let module = module?;
-    let (told, found) = (seed.identity.seed_params + seed.gate_params, elements(module.params()));
-    if told != found {
-        return Some(format!("{found} parameters, {told} are told"));
+    let (recorded, found) = (seed.identity.seed_params + seed.gate_params, elements(module.params()));
+    if recorded != found {
+        return Some(format!("{found} parameters, {recorded} are recorded"));
     }
     let trained = optimizer?.params();
     let own = module.params().map(|param| param.tensor.data_ptr());

@@ -153,8 +153,8 @@ impl Ended {
     fn tells_of(&self, fault: Fault, storage: &Path) -> Result<(), String> {
         let Some(failure) = self.failure() else { return Ok(()) };
         let has_gaps = self.report.as_ref().is_some_and(|report| !report.gaps.is_empty());
-        let is_told = fault.is_deadly() || has_gaps || blames(&failure, storage);
-        is_told.then_some(()).ok_or(failure)
+        let is_reported = fault.is_deadly() || has_gaps || blames(&failure, storage);
+        is_reported.then_some(()).ok_or(failure)
     }
 }
 

@@ -9,7 +9,7 @@ use simic_engine::internals::scenario::Kernels;
 use simic_engine::prelude::*;
 
 use super::support::*;
-use crate::recorded::{NOTHING, directory, resumed, stops_after, told};
+use crate::recorded::{NOTHING, directory, events, resumed, stops_after};
 use crate::support::assert_same_run;
 
 /// The steps of a run with one env.
@@ -206,7 +206,7 @@ fn a_round_tells_of_its_fallbacks_and_neither_threads_nor_a_resume_show() {
         directory(&rest.play());
 
         assert_same_run(&one, &stopped);
-        let rounds = told(&one, "round_finished");
+        let rounds = events(&one, "round_finished");
         let fallbacks: Vec<_> = rounds.iter().map(|event| &event["data"]["fallbacks"]).collect();
         let once = json!({"kernel": kernel, "autocast": autocast, "graph": 0});
         assert_eq!(fallbacks, [&once, &once, &Value::Null]);

@@ -21,8 +21,8 @@ type Scales = Vec<(Option<f64>, u64)>;
 
 fn note_scales(envs: Query<(&EnvId, &TrainMetrics, &EpisodeStats)>, mut scales: ResMut<Notes<Scales>>) {
     let envs = envs.iter().sort_unstable::<&EnvId>();
-    let told = envs.map(|(_, train, stats)| (train.loss_scale, stats.skipped_updates));
-    scales.0 = told.collect();
+    let of_envs = envs.map(|(_, train, stats)| (train.loss_scale, stats.skipped_updates));
+    scales.0 = of_envs.collect();
 }
 
 /// One entry a step: the norm of the host's gradient as gates and records see it, and the host's parameters at its end.

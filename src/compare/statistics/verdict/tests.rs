@@ -56,9 +56,9 @@ fn four_trainings_are_too_few_however_far_apart() {
 
 #[test]
 fn verdicts_are_words_in_json() {
-    let told = |verdict: Verdict| serde_json::to_string(&verdict).expect("plain words");
-    assert_eq!(told(Verdict::InsufficientData), r#""insufficient_data""#);
-    assert_eq!(told(Verdict::Better(Arm::Second)), r#"{"better":"second"}"#);
+    let word = |verdict: Verdict| serde_json::to_string(&verdict).expect("plain words");
+    assert_eq!(word(Verdict::InsufficientData), r#""insufficient_data""#);
+    assert_eq!(word(Verdict::Better(Arm::Second)), r#"{"better":"second"}"#);
 }
 
 /// 5 % of 1000 experiments with two equal arms of ten trainings may find a better arm. If the test finds nothing, the

@@ -121,7 +121,7 @@ fn every_setting_that_is_proposed_exists() {
 
 #[test]
 fn where_nothing_germinated_it_is_said_who_planted_nothing() {
-    let told = "No seed was committed; 0 germinated\n\
+    let expected = "No seed was committed; 0 germinated\n\
                 to change      choose another policy.controller, or raise run.max_steps\n";
-    assert_eq!(uncommitted(&live("heuristic", 0), 80), told);
+    assert_eq!(uncommitted(&live("heuristic", 0), 80), expected);
 }
