@@ -88,7 +88,7 @@ fi
 if ! PIP_ROOT_USER_ACTION=ignore "$python" -m pip install --quiet --disable-pip-version-check --upgrade --target "$target" "$@"; then
     rm -rf "$target"
     fail "pip could not install libtorch $version (its message is above)." \
-        "The set-up needs the network once; behind a proxy or mirror, configure pip (pip config set global.index-url ...)."
+        "The set-up needs the network once; for a proxy or mirror, configure pip (pip config set global.index-url ...)."
 fi
 [ "$(installed)" = "$version" ] || fail "pip finished, but $libtorch doesn't hold libtorch $version."
 touch "$marker"

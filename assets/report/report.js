@@ -37,7 +37,7 @@
         return String(Number(value.toPrecision(digits)));
     }
 
-    /** A colour of the style sheet, as it is now. */
+    /** The current value of a colour of the style sheet. */
     const colour = (name) => getComputedStyle(root).getPropertyValue("--" + name).trim();
 
     function save(name, type, text) {
@@ -325,10 +325,10 @@
         const episode = event.target.closest(".episode");
         if (!episode || event.ctrlKey || event.metaKey || event.altKey) return;
         const keys = episodesOf(group());
-        const beside = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+        const offset = { ArrowUp: -1, ArrowDown: 1 }[event.key];
         const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-        if (beside) {
-            const key = keys[keys.indexOf(episode.dataset.episode) + beside];
+        if (offset) {
+            const key = keys[keys.indexOf(episode.dataset.episode) + offset];
             if (key) {
                 choose({ key });
                 group().querySelectorAll(".episode")[keys.indexOf(key)].focus();
@@ -448,11 +448,11 @@
     }
 
     let isHeld = false;
-    let isBehind = false;
+    let isStale = false;
 
     /** Fetches the page again, unless the reader is pressing something. */
     async function refresh() {
-        isBehind = isHeld;
+        isStale = isHeld;
         if (isHeld) return;
         try {
             const answer = await fetch(location.pathname + location.search, { cache: "no-store" });
@@ -488,7 +488,7 @@
         for (const end of ["pointerup", "pointercancel"]) {
             addEventListener(end, () => {
                 isHeld = false;
-                if (isBehind) refresh();
+                if (isStale) refresh();
             });
         }
         listen();

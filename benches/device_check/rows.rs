@@ -175,7 +175,7 @@ pub fn all(setting: &Setting) -> Vec<Row> {
         let apart = Play::on("cpu", LEARNT).with("policy.device", format!("{:?}", setting.device));
         add("envs on the CPU, their policy on the device", rounds(apart));
     }
-    add("memory stays as it is over 20 rounds", Box::new(memory_is_flat));
+    add("memory is constant over 20 rounds", Box::new(memory_is_flat));
     for (name, task) in small() {
         let play = move |setting: &Setting| every_blueprint(setting, &task);
         add(&format!("{name}: every seed module as on the CPU"), Box::new(play));

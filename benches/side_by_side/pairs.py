@@ -212,7 +212,7 @@ def costs(plays):
     print("cpu s: of the whole process, start included\n")
 
 
-def told(ratios):
+def summary(ratios):
     """The median and, of five ratios or more, its 95 % interval: percentiles of the medians of 10,000 draws."""
     text = f"{median(ratios):.2f}"
     if len(ratios) < 5:
@@ -230,8 +230,8 @@ def ratios(plays):
             [one[column] / other[column] for one, other in zip(first, against)]
             for column in ("env_steps_per_s", "cpu_s", "peak_rss_mib")
         )
-        cpu = told([1 / ratio for ratio in cpu])
-        print(f"{name:<6} {len(speed):>5} {told(speed):>28} {cpu:>26} {median(memory):>18.2f}")
+        cpu = summary([1 / ratio for ratio in cpu])
+        print(f"{name:<6} {len(speed):>5} {summary(speed):>28} {cpu:>26} {median(memory):>18.2f}")
     print("median of the pairs' ratios [95 % bootstrap interval]; above 1 the first program is faster")
 
 

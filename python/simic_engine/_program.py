@@ -79,12 +79,12 @@ def call(arguments: Sequence[str], progress: bool = False) -> object:
     """
     path, variables = program(), environment()
     # Files, because full pipes would have to be emptied while the program runs.
-    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as told:
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as logged:
         process = subprocess.Popen(
             [path, *arguments, "--json", "--ends-with-input"],
             stdin=subprocess.PIPE,
             stdout=printed,
-            stderr=None if progress else told,
+            stderr=None if progress else logged,
             env=variables,
             # Ctrl-C would reach the program twice otherwise.
             start_new_session=True,
@@ -99,8 +99,8 @@ def call(arguments: Sequence[str], progress: bool = False) -> object:
             if process.stdin:
                 process.stdin.close()
         printed.seek(0)
-        told.seek(0)
-        document, messages = printed.read().decode(), told.read().decode()
+        logged.seek(0)
+        document, messages = printed.read().decode(), logged.read().decode()
     if code != 0:
         raise EngineError(_reason(document, messages) or f"{path} ended with exit code {code}", code)
     return json.loads(document)

@@ -98,7 +98,7 @@ def test_the_next_episode_begins_in_the_reply_to_the_last_step(env: VectorEnv) -
     for index, (observations, reward, terminated, truncated, infos) in enumerate(shown[1:], 1):
         rewards.append(reward)
         ended = index == 5
-        # By default the horizon is the end of all: nothing comes behind a training.
+        # By default the horizon is the end of all: nothing comes after a training.
         assert (terminated == ended).all() and not truncated.any()
         assert ("final_obs" in infos) == ended
         if ended:

@@ -117,9 +117,9 @@ def test_a_photograph_is_upright_and_its_central_square(tmp_path):
     network.SIDE = 32
     pixels = torch.stack([network.photograph(image) for image in opened]) / 255
     check = [os.environ["SIMIC_ENGINE_PROGRAM"], "--json", "data", "check", "photos"]
-    told = json.loads(subprocess.run(check, cwd=tmp_path, capture_output=True, text=True).stdout)
-    assert told["width"] == 32
-    measured = [told["parts"][0][moment][0] for moment in ("mean", "std")]
+    survey = json.loads(subprocess.run(check, cwd=tmp_path, capture_output=True, text=True).stdout)
+    assert survey["width"] == 32
+    measured = [survey["parts"][0][moment][0] for moment in ("mean", "std")]
     assert [pixels.mean().item(), pixels.std(correction=0).item()] == pytest.approx(measured, abs=1e-3)
 
 

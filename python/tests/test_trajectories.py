@@ -36,8 +36,8 @@ def test_segments_are_what_the_run_decided(played: se.Run) -> None:
         assert segment["final_observation"].shape == (width,)
         assert np.isfinite(segment["log_probs"]).all() and (segment["log_probs"] <= 0).all()
         for step, reward in zip(segment["step"], segment["reward"], strict=True):
-            told = decisions[int(segment["round"]), int(segment["env"]), int(step)]
-            assert reward == pytest.approx(told, abs=1e-4)
+            paid = decisions[int(segment["round"]), int(segment["env"]), int(step)]
+            assert reward == pytest.approx(paid, abs=1e-4)
 
 
 def test_a_shard_that_was_changed_is_refused(played: se.Run, tmp_path: Path) -> None:

@@ -175,8 +175,8 @@ class Browser:
 
     def requests(self):
         """Addresses that were asked for since it was last asked."""
-        told = [json.loads(entry["message"])["message"] for entry in self.ask("POST", "/se/log", {"type": "performance"})]
-        return [each["params"]["request"]["url"] for each in told if each["method"] == "Network.requestWillBeSent"]
+        entries = [json.loads(entry["message"])["message"] for entry in self.ask("POST", "/se/log", {"type": "performance"})]
+        return [each["params"]["request"]["url"] for each in entries if each["method"] == "Network.requestWillBeSent"]
 
     def downloaded(self, name, seconds=10):
         """The text of a file that the page has saved."""

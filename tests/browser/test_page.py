@@ -329,7 +329,7 @@ class WithoutScripts(unittest.TestCase):
 
 
 class News:
-    """A server of a page that changes when it is told to, and says so."""
+    """A server of a page that changes when it is asked to, and says so."""
 
     def __init__(self, page):
         self.page = page
@@ -351,9 +351,9 @@ class News:
                     return
                 self.send_header("Content-Type", "text/event-stream")
                 self.end_headers()
-                told = queue.Queue()
-                news.readers.append(told)
-                while (event := told.get()) is not None:
+                events = queue.Queue()
+                news.readers.append(events)
+                while (event := events.get()) is not None:
                     self.wfile.write(f"event: {event}\ndata: 1\n\n".encode())
                     self.wfile.flush()
 
@@ -363,8 +363,8 @@ class News:
         self.address = f"http://127.0.0.1:{self.server.server_port}/run/"
 
     def tell(self, event):
-        for told in self.readers:
-            told.put(event)
+        for events in self.readers:
+            events.put(event)
 
     def close(self):
         self.tell(None)
