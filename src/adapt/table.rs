@@ -121,8 +121,8 @@ pub fn table(
     let images = best.right.len().max(1) as f64;
     let p = hits(best) as f64 / images;
     let error = (100.0 * (p * (1.0 - p) / images).sqrt()).max(100.0 / images);
-    let behind = |outcome: &Outcome| 100.0 * (hits(best) as f64 - hits(outcome) as f64) / images;
-    let written = kept().find(|(_, outcome)| behind(outcome) <= error);
+    let gap = |outcome: &Outcome| 100.0 * (hits(best) as f64 - hits(outcome) as f64) / images;
+    let written = kept().find(|(_, outcome)| gap(outcome) <= error);
     let written = written.map_or(at_best, |(place, _)| place);
     let rows = outcomes.iter().enumerate().map(|(place, outcome)| {
         let ahead = match (&tested[written], &tested[place]) {

@@ -29,7 +29,7 @@ pub fn check(options: &CheckRunOptions, context: &Context) -> Result<Outcome, Re
     }))
 }
 
-/// A name may be a sweep's or a run's; a folder is taken as it is.
+/// A name may be a sweep's or a run's; a folder is taken as given.
 fn find(options: &CheckRunOptions) -> Result<PathBuf, Rejection> {
     let (folder, out) = (&options.folder, options.out.as_deref());
     match SweepFolder::of(&folder.to_string_lossy(), out) {

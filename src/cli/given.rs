@@ -236,7 +236,7 @@ fn read_by_host(base: &Base, context: &Context) -> Result<(Features, i64), Rejec
     Ok((input, task.classes))
 }
 
-/// `--host` in the form of a scenario: a family, a known network for the data's channels and side, or RON as it is.
+/// `--host` in the form of a scenario: a family, a known network for the data's channels and side, or unchanged RON.
 fn host_value(host: &str, base: &Base, context: &Context) -> Result<String, Rejection> {
     if host.contains('(') {
         return Ok(host.into());

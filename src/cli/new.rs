@@ -1,4 +1,4 @@
-//! `simic-engine new PATH`: a crate of the user's own on this engine, that builds and runs as it is. Its files are those of
+//! `simic-engine new PATH`: a crate of the user's own on this engine, which builds and runs unchanged. Its files are those of
 //! `assets/crate`, its profiles and pinned versions the engine's.
 
 use std::ffi::OsStr;
@@ -54,7 +54,7 @@ pub fn new(options: &NewOptions, context: &Context) -> Result<Outcome, Rejection
         ("@PROFILES@", profiles),
         ("@LIBTORCH@", env!("SIMIC_ENGINE_LIBTORCH")),
     ];
-    // Beside it, so that it is renamed within one file system.
+    // In the same folder, so it is renamed within one file system.
     let draft = path.with_file_name(format!(".{name}-{}", std::process::id()));
     if let Err(error) = write(&draft, &words).and_then(|()| storage::rename(&draft, path)) {
         // The user has to know the first failure.

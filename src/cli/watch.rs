@@ -155,7 +155,7 @@ fn restore(mut err: impl Write) {
     let _ = execute!(err, LeaveAlternateScreen, Show);
 }
 
-/// So that the message of a panic is on the screen that stays. Those that the engine catches are no concern of the terminal.
+/// Keeps the message of a panic on the screen that stays. The terminal ignores those that the engine catches.
 fn restore_before_panics(err: Output) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

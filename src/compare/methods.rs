@@ -142,9 +142,9 @@ impl MethodComparison {
             .collect();
         let (mut sound, mut left_out) = (Vec::new(), Vec::new());
         for MethodTraining { method, record } in trainings {
-            let beside = unsound.get(&record.seed.0);
-            let beside = beside.map(|other| format!("its replicate has no sound training of {other}"));
-            match unfit(record, metric).or(beside) {
+            let partner = unsound.get(&record.seed.0);
+            let partner = partner.map(|other| format!("its replicate has no sound training of {other}"));
+            match unfit(record, metric).or(partner) {
                 Some(reason) => left_out.push(LeftOut {
                     run_id: record.run_id.clone(),
                     method: method.clone(),

@@ -296,7 +296,7 @@ impl Study<'_> {
     fn ungrown(&self, name: &str) -> Entry {
         let mut entry = self.entry(name, "wait");
         let (task, scenario) = (&mut entry.experiment.task, &mut entry.experiment.scenario);
-        // It learns from scratch, and given weights are those of the host as wide as it is.
+        // It learns from scratch, and given weights are those of the host's own width.
         (task.weights, task.freeze) = (None, None);
         scenario.run.early_stop = None;
         scenario.attribution.include_committed = false;

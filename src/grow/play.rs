@@ -133,7 +133,7 @@ impl Attempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// The given network as it is.
+    /// The unchanged given network.
     Given,
     /// The same host trained without growth: fine-tuned, where its weights were given.
     Trained,

@@ -24,7 +24,7 @@ const TERMS_SHOWN: usize = 4;
 /// Width of the label of a line.
 const LABEL_WIDTH: usize = 15;
 
-/// The summary of a run whose files are in `directory`, in lines of at most `width` characters, but for those with its path.
+/// The summary of a run whose files are in `directory`, in lines of at most `width` characters, except for those with its path.
 pub fn summary(live: &LiveState, directory: &Path, width: usize) -> String {
     let error = live.finished.as_ref().and_then(|run| run.error.as_ref());
     let outcome = [

@@ -203,7 +203,7 @@ pub fn end_text(result: &TrialResult) -> String {
     }
 }
 
-/// Enough of an id to tell trials apart by eye.
+/// Enough of an id to distinguish trials by eye.
 pub fn short_id(id: &str) -> String {
     id[..id.len().min(8)].into()
 }

@@ -87,7 +87,7 @@ impl Client {
     /// Waits for the next request. One that cannot be understood is refused.
     ///
     /// # Errors
-    /// There will be no further one.
+    /// No further request can come.
     pub fn receive(&self) -> Result<(Request, Vec<u8>), ClientError> {
         loop {
             let received = self.requests.lock().map_err(|_| ClientError::Gone)?.recv();

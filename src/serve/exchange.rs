@@ -153,7 +153,7 @@ pub struct Sight<'w> {
 }
 
 impl Sight<'_> {
-    /// The env as it is now, with the signals of its last measured step.
+    /// The current state of the env, with the signals of its last measured step.
     fn look(&self, env: &ServedEnvItem) -> Result<Observation, PolicyError> {
         let reports = env
             .network

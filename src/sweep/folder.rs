@@ -27,7 +27,7 @@ use crate::storage::{self, replace_synced, sync_folder};
 
 const PLAN: &str = "plan.json";
 const FOLDERS: [&str; 4] = ["trials", "logs", "leases", "results"];
-/// Beside the runs, and none of them.
+/// The folder of sweeps, next to the runs.
 const SWEEPS: &str = "sweeps";
 
 /// The reason why a sweep cannot be begun, opened or handed over.
@@ -91,7 +91,7 @@ impl SweepFolder {
     /// Makes the folder, or takes it up where it was made for the same trials; with `extends` also where trials were added.
     ///
     /// # Errors
-    /// A folder whose sweep is another one, which is left as it is; one that cannot be written.
+    /// A folder whose sweep is another one, which stays unchanged; one that can't be written.
     pub fn begin(&self, planned: &Planned, extends: bool) -> Result<(), SweepError> {
         match self.0.join(PLAN).try_exists().at(&self.0)? {
             true => self.take_up(planned, extends),

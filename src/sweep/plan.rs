@@ -66,7 +66,7 @@ pub struct Trial {
     /// Name of the point, where the sweep names its points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Settings that tell it from the others; the seed aside.
+    /// Settings that distinguish it from the others, except the seed.
     pub settings: Vec<Setting>,
     /// All that the scenario is overridden with, the seed among it.
     pub overrides: Vec<Setting>,

@@ -269,8 +269,8 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// A trial that others have left behind at a rung: every worker finds it, and one of them writes it down. Whether this
-    /// one has.
+    /// Gives up a trial that others have overtaken at a rung: every worker finds it, and one of them writes it down. Returns
+    /// whether this one has.
     fn give_up(&self, trial: &Trial, state: &SweepState) -> Result<bool, WorkError> {
         let Some(lease) = state.leases.take(&trial.id)? else {
             return Ok(false);

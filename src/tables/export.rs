@@ -36,7 +36,7 @@ pub enum TableError {
     #[error("the table {path} cannot be written: {cause}")]
     Table { path: PathBuf, cause: ParquetError },
     /// Another program's file.
-    #[error("{0} wasn't written by export-tables and is left as it is; choose another folder with -o")]
+    #[error("{0} wasn't written by export-tables and stays unchanged; choose another folder with -o")]
     Foreign(PathBuf),
 }
 

@@ -31,7 +31,7 @@ const NOT_IN_EXAMPLES: [&str; 16] = [
     "steps.host_grad_norm",
 ];
 
-/// A record of the examples: a germination before what follows it, the end of the round last.
+/// A record of the examples: a germination before its consequences, the end of the round last.
 fn recorded(folder: &std::path::Path) {
     let header = json!({ "type": "header", "schema": 1, "run_id": "examples" });
     let lines = examples::LINES.replace("e0.r0c0.0", "e9.r0c0.0");

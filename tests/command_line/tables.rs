@@ -71,13 +71,13 @@ fn an_earlier_export_is_replaced_and_another_program_s_file_is_not() {
     let listed = json(&succeeds(&export(folder.path(), "--json")));
     let mut listed = listed.as_array().expect("a list").iter();
     let rounds = listed.find(|table| table["table"] == "rounds");
-    assert_eq!(rounds.expect("a program is told of it")["rows"], 2);
+    assert_eq!(rounds.expect("it is listed")["rows"], 2);
     let rounds = fs::read(tables.join("rounds.parquet")).expect("it is there");
     write(&tables.join("steps.parquet"), "mine");
 
     let complaint = refused(&export(folder.path(), ""));
 
-    let mine = "steps.parquet wasn't written by export-tables and is left as it is";
+    let mine = "steps.parquet wasn't written by export-tables and stays unchanged";
     assert_has(&complaint, &[mine]);
     assert_eq!(read(&tables.join("steps.parquet")), "mine");
     assert_eq!(fs::read(tables.join("rounds.parquet")).expect("it is there"), rounds);

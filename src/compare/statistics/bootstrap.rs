@@ -25,7 +25,7 @@ const TAIL: f64 = 0.025;
 /// A statistic of a sample, and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Value of the sample as it is.
+    /// Value of the sample itself.
     pub value: f64,
     /// 95 % interval. `None` with fewer than 5 units (of each arm, if there are two).
     pub interval: Option<Interval>,
@@ -148,7 +148,7 @@ pub fn difference(
 
 /// The probability that a training of one arm beats one of another on the same task (Agarwal et al. 2021): A of Vargha and
 /// Delaney of each
-/// task, ties counting half, averaged over tasks. In [0, 1]; 0.5 is no difference. Arms are drawn independently, each within its tasks. `None`
+/// task, ties counting half, averaged over tasks. In [0, 1]; 0.5 means no difference. Arms are drawn independently, each within its tasks. `None`
 /// where the arms have unequal numbers of tasks or none, or where a task has no training of an arm or a score is missing.
 pub fn probability_of_improvement(
     first: &Sample,

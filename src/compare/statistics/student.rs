@@ -3,8 +3,8 @@
 //! The value of training i on host j is `mean + training_i + host_j + rest_ij`, all three drawn at random. With the mean squares
 //! A of trainings, B of hosts and E of the rest, the mean over n trainings and m hosts has the variance `(A + B - E) / (n m)`, with
 //! as many degrees of freedom as Satterthwaite (1946) gives such a sum (Searle, Casella, McCulloch 1992, chapter 4). A factor whose
-//! mean square is below the rest adds nothing. Hosts are told apart by their evaluation seed where several have the same size,
-//! as hosts of a seed may have something in common, else one by one. Where trainings share no hosts, they are the only factor:
+//! mean square is below the rest adds nothing. The evaluation seed distinguishes hosts if several have the same size,
+//! as hosts of a seed may have something in common; else each host stands alone. If trainings share no hosts, they are the only factor:
 //! the plain t interval.
 
 use std::ops::Range;

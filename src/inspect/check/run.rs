@@ -90,10 +90,10 @@ fn read_scenario(folder: &Path, catalog: &Catalog, part: &mut Part) -> (Option<S
         text: &text,
         overrides: &[],
     };
-    // What is wrong with a manifest that does not say where paths lead from is said of the manifest.
-    let beside = scenario_folder(&path).ok().flatten();
+    // A manifest that doesn't say where paths lead from is a problem of the manifest.
+    let folder = scenario_folder(&path).ok().flatten();
     let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
-    match load_beside(&input, beside.as_deref(), catalog) {
+    match load_beside(&input, folder.as_deref(), catalog) {
         Ok(loaded) => {
             let Scenario { name, run, policy, .. } = &loaded.scenario;
             let (rounds, envs) = (counted(run.rounds, "round"), counted(run.n_envs, "env"));

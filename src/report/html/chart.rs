@@ -11,7 +11,7 @@ use super::svg::{Frame, Range, tick_label};
 const HEIGHT: f64 = 260.0;
 /// Rows of the table. Longer curves have this many evenly spread ones.
 const ROWS: usize = 60;
-/// Colours that a page tells apart.
+/// The number of colours that a page distinguishes.
 pub const COLOURS: usize = 8;
 
 /// The form in which a series is drawn.

@@ -93,14 +93,14 @@ fn verdict(comparison: &MethodComparison) -> String {
         .differences
         .iter()
         .filter_map(|difference| {
-            let (ahead, behind) = match difference.verdict? {
+            let (winner, loser) = match difference.verdict? {
                 Verdict::Better(Arm::First) => (&difference.first, &difference.second),
                 Verdict::Better(Arm::Second) => (&difference.second, &difference.first),
                 _ => return None,
             };
             let task = difference.task.as_ref();
             let task = task.map_or_else(String::new, |task| format!(" on {task}"));
-            Some(format!("{ahead} is better than {behind}{task}"))
+            Some(format!("{winner} is better than {loser}{task}"))
         })
         .collect();
     match () {

@@ -15,7 +15,7 @@ const LEFT: f64 = 16.0;
 /// Width of a layer's box.
 const LAYER: f64 = 250.0;
 /// Left end of the texts next to a box.
-const BESIDE: f64 = LEFT + LAYER + 18.0;
+const DETAILS: f64 = LEFT + LAYER + 18.0;
 
 /// Draws the network.
 pub fn network(network: &GrownNetwork) -> Markup {
@@ -24,25 +24,25 @@ pub fn network(network: &GrownNetwork) -> Markup {
     for (row, layer) in layers.iter().enumerate() {
         let y = 6.0 + ROW * row as f64;
         let parameters = parameters(network, &layer.name);
-        let beside = match parameters {
+        let details = match parameters {
             0 => String::new(),
             count => format!("{count} parameters"),
         };
-        let (class, name, beside) = match &layer.layer {
+        let (class, name, details) = match &layer.layer {
             LayerGraph::Seed(seed) => {
                 let measures = network.history_of(row, seed).and_then(|known| known.measures);
                 let worth = measures.map_or_else(String::new, |measures| format!(", {measures}"));
                 (
                     "seed",
                     format!("{} in {}", seed.blueprint, seed.slot),
-                    format!("{beside}{worth}"),
+                    format!("{details}{worth}"),
                 )
             }
             other => {
                 let what = describe(other);
                 // A name that adds nothing to that is left out.
                 let name = if what.contains(&layer.name) { "" } else { &layer.name };
-                ("layer", format!("{name} {what}").trim().to_owned(), beside)
+                ("layer", format!("{name} {what}").trim().to_owned(), details)
             }
         };
         let inset = if class == "seed" { 22.0 } else { 0.0 };
@@ -53,7 +53,7 @@ pub fn network(network: &GrownNetwork) -> Markup {
             LAYER - inset
         );
         text(&mut body, "name", (LEFT + inset + 8.0, y + 15.0), "start", &name);
-        text(&mut body, "tick", (BESIDE, y + 15.0), "start", &beside);
+        text(&mut body, "tick", (DETAILS, y + 15.0), "start", &details);
         if row + 1 < layers.len() {
             let x = LEFT + LAYER / 2.0;
             _ = write!(body, r#"<path class="axis" d="M{x} {:.1}v{:.1}"/>"#, y + BOX, ROW - BOX);

@@ -329,7 +329,7 @@ impl EpisodeTrace {
         self.seeds.iter().rev().find(standing)
     }
 
-    /// Commands, in order, without their steps: growth by growth, for telling one schedule from another.
+    /// Commands, in order, without their steps: growth by growth, to distinguish schedules.
     pub fn order(&self) -> String {
         let mut orders: Vec<(u32, String)> = Vec::new();
         for seed in &self.seeds {

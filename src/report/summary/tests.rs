@@ -264,7 +264,7 @@ fn where_nothing_was_committed_hosts_that_never_grew_are_still_shown_unless_they
     assert_eq!(super::result(&live, 80).unwrap(), format!("{result}{alone}"));
 }
 
-/// Gradients of seeds in a host that is dead are no cause of their own.
+/// Gradients of seeds in a dead host aren't a cause of their own.
 #[test]
 fn what_detectors_found_is_counted_by_cause() {
     let mut live = LiveState::default();

@@ -13,7 +13,7 @@ use crate::report::state::EpisodeTrace;
 
 /// Least width of a slot's cell, and of its content next to the name.
 const SLOT: u16 = 14;
-const BESIDE_NAME: u16 = 8;
+const AFTER_NAME: u16 = 8;
 const COURSE: u16 = 9;
 
 pub(super) fn draw(view: &View, frame: &mut Frame, area: Rect) {
@@ -36,7 +36,7 @@ fn table(view: &View, traces: &[&EpisodeTrace], slots: &[SlotId], frame: &mut Fr
     let shown = &slots[..slots.len().min(usize::from(room / (SLOT + 1)))];
     let names = traces.iter().flat_map(|trace| &trace.seeds);
     let longest = names.map(|seed| seed.planted.blueprint.chars().count() as u16).max();
-    let whole = longest.unwrap_or_default().saturating_add(BESIDE_NAME);
+    let whole = longest.unwrap_or_default().saturating_add(AFTER_NAME);
     let most = (room / shown.len().max(1) as u16).saturating_sub(1);
     let slot_width = whole.min(most).max(SLOT);
     let rows = traces.iter().map(|trace| {
@@ -88,7 +88,7 @@ fn slot_cell(view: &View, trace: &EpisodeTrace, slot: SlotId, width: u16) -> Cel
     let stage = point.map_or_else(|| seed.last_stage(), |point| point.stage);
     let alpha = point.map_or_else(String::new, |point| format!("{:>4.0}%", 100.0 * point.alpha));
     let sick = point.filter(|point| point.is_unhealthy).map_or("", |_| "!");
-    let name = cut(&seed.planted.blueprint, (width - BESIDE_NAME).into());
+    let name = cut(&seed.planted.blueprint, (width - AFTER_NAME).into());
     let text = format!("{name} {}{alpha}{sick}", letter(stage));
     Cell::from(text).style(of_stage(view, stage))
 }

@@ -58,7 +58,7 @@ fn many_trainings_on_many_hosts_are_resampled() {
     assert_eq!(interval(0.0, &layout(10, 10)), None);
     assert!(interval(0.0, &layout(9, 10)).is_some(), "nine trainings are few");
     assert!(interval(0.0, &layout(10, 9)).is_some(), "nine hosts are few");
-    assert_eq!(interval(0.0, &layout(10, 1)), None, "one host is no sample of hosts");
+    assert_eq!(interval(0.0, &layout(10, 1)), None, "one host isn't a sample of hosts");
     assert_eq!(interval(0.0, &layout(1, 10)), None, "nor one training of trainings");
     let tasks = Layout::of(&Sample::of_numbers(&[vec![1.0, 2.0, 3.0], vec![5.0, 7.0]])).expect("finite numbers");
     assert_eq!(interval(0.0, &tasks), None, "several tasks");
