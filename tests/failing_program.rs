@@ -230,7 +230,7 @@ impl Row {
         }
     }
 
-    /// The folder that it has left behind.
+    /// The folder that it has left.
     fn folder(self, place: &Place) -> PathBuf {
         match self {
             Self::Run => latest(&place.runs()),
@@ -320,7 +320,7 @@ fn folders(root: &Path) -> Vec<PathBuf> {
     runs
 }
 
-/// Cells of `trials.csv` but for its times, by column.
+/// Cells of `trials.csv` except for its times, by column.
 fn table(sweep: &Path) -> BTreeMap<String, Vec<String>> {
     let text = std::fs::read_to_string(sweep.join("trials.csv")).expect("trials.csv");
     let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
@@ -426,7 +426,7 @@ fn signal(place: &Place, row: Row, how: Interruption, moment: u64) -> Result<Str
         TrialKilled => Some(0),
         _ => None,
     };
-    let what = format!("SIG{name} behind round {round} of {trials} runs");
+    let what = format!("SIG{name} after round {round} of {trials} runs");
     if sent.success() && code == expected {
         Ok(what)
     } else {

@@ -1,4 +1,4 @@
-//! A trained network gets domains for other images, beside what else would make it read them, and stays inside as it was.
+//! A trained network gets domains for other images, next to its alternatives, and stays inside unchanged.
 
 use std::path::Path;
 use std::process::Output;

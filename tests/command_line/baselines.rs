@@ -31,7 +31,7 @@ fn play(folder: &Path, out: &str, set: &str) -> PathBuf {
 fn assert_refused(folder: &Path, more: &str, reasons: &[&str]) {
     assert_has(&refused(&start(folder, "refused", more)), reasons);
     let is_left = folder.join("refused").exists();
-    assert!(!is_left, "a run that cannot start leaves nothing behind");
+    assert!(!is_left, "a run that cannot start leaves nothing");
 }
 
 fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -127,7 +127,7 @@ fn a_recorded_command_that_is_illegal_now_ends_the_run_or_becomes_a_wait() {
     let lenient = ends_with(0, &start(folder.path(), "lenient", &lenient));
 
     assert_has(&strict, &["the replay orders"]);
-    assert_eq!(lenient.matches("waits instead").count(), 1, "told once");
+    assert_eq!(lenient.matches("waits instead").count(), 1, "said once");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_static_topology_stands_before_the_first_step_and_stays() {
     for decision in events(&run, "decision") {
         assert_eq!(decision["data"]["op"], "WAIT");
     }
-    // The host that never grew never grew, nor did those beside it.
+    // The host that never grew never grew, nor did the others.
     let measured = events(&run, "baseline_measured").remove(0);
     assert_eq!(measured["data"]["hosts"].as_array().map(Vec::len), Some(2));
 }

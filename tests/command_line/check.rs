@@ -184,7 +184,7 @@ fn every_damage_is_reported_with_its_file_and_the_uses_that_remain() {
                 ("events.jsonl", Replace("\"schema\":1", "\"schema\":4"), "schema 4"),
             ],
         ),
-        // What a process that was killed leaves is no damage.
+        // The remains of a process that was killed aren't damage.
         (
             0,
             EVERYTHING,
@@ -226,7 +226,7 @@ fn a_network_under_the_name_of_another_is_found() {
     assert_has(&text(&output.stdout), &[expected]);
 }
 
-/// Beside the scenario, of which both are: the networks and the decisions of another run.
+/// Both are next to the scenario: the networks and the decisions of another run.
 #[test]
 fn a_run_whose_weights_or_recording_are_not_what_they_were_is_good_for_no_resume() {
     let folder = folder();

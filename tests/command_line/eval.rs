@@ -42,7 +42,7 @@ fn trained() -> (tempfile::TempDir, PathBuf) {
     (folder, run)
 }
 
-/// Evaluates a policy, with further words behind its place.
+/// Evaluates a policy, with further words before its place.
 pub fn eval(policy: &Path, more: &str) -> Output {
     ended(call(&format!("eval --threads 2 {more}")).arg(policy))
 }
@@ -377,7 +377,7 @@ fn any_checkpoint_of_the_shelf_may_be_played() {
     for (from, rounds) in [("last", 5), ("best", 2), ("2", 2)] {
         let text = succeeds(&eval(&run, &asked(from)));
         let checkpoint = format!("\ncheckpoint {from}: after {rounds} rounds\n");
-        // Behind all that any policy was trained in.
+        // After all that any policy was trained in.
         assert_has(&text, &[&checkpoint, ",\nfrom round 6 on,"]);
     }
     let checkpoint = &document(&run, &asked("best"))["checkpoint"];
@@ -387,7 +387,7 @@ fn any_checkpoint_of_the_shelf_may_be_played() {
     let listed = "holds no checkpoint after 3 rounds; it holds those after ";
     assert_has(&missing, &[listed, "2, 5"]);
     let alone = refused(&eval(&run.join("checkpoints/round-000005/policy"), &asked("best")));
-    assert_has(&alone, &["there is no checkpoint `best` beside it"]);
+    assert_has(&alone, &["there is no checkpoint `best` to choose"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A network is grown within a budget beside what else the compute could have bought, and what is chosen is written whole.
+//! A network is grown within a budget, next to other uses of the compute, and the chosen one is written whole.
 
 use std::fs;
 use std::path::Path;
@@ -87,7 +87,7 @@ fn rows_are_compared_at_equal_compute_and_the_chosen_network_is_written_with_its
     succeeds(&engine(&format!("validate '{}/scenario.ron'", folder.display())));
 }
 
-/// Weights of a small residual network with a stem for large images, but for layers whose names begin with `without`.
+/// Weights of a small residual network with a stem for large images, except for layers whose names begin with `without`.
 fn write_weights(place: &Path, classes: i64, without: &str) {
     let spec = ResnetSpec {
         in_channels: 1,
@@ -101,7 +101,7 @@ fn write_weights(place: &Path, classes: i64, without: &str) {
     write(&place.join("w.safetensors"), given);
 }
 
-/// Fresh weights of a host, but for layers whose names begin with `without`.
+/// Fresh weights of a host, except for layers whose names begin with `without`.
 fn drawn(plan: &HostPlan, without: &str) -> Vec<(String, Tensor)> {
     let mut rng = RunRng::new(0, Domain::HostInit, &[]);
     let host = plan.build(&mut rng, Backend::CPU).expect("a host");

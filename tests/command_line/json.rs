@@ -18,8 +18,8 @@ const SWEEP: &str = r#"(
     judge: (metric: accuracy),
 )"#;
 
-/// Paths of a document, one for all members of a list. What stands below names of the scenario's own, and what follows from how
-/// seeds fared, isn't part of it: unit tests of the report hold that to fixed events.
+/// Paths of a document, one for all members of a list. Values below names of the scenario's own, and those that depend on how
+/// seeds fared, aren't part of it: unit tests of the report hold that to fixed events.
 fn schema(value: &Value, at: &str, into: &mut BTreeSet<String>) {
     let is_own = ["origins", "results", "decisions", "blueprints", "best.seeds"]
         .iter()

@@ -1,4 +1,4 @@
-//! The command line as a user meets it: the real binary, what it prints and what it leaves behind.
+//! The command line as a user meets it: the real binary, what it prints and what it leaves.
 
 #[cfg(unix)]
 mod adapt;

@@ -78,7 +78,7 @@ fn a_policy_is_compared_with_what_would_have_done_as_well() {
     let difference = (equal_compute - sampled).abs();
     let half_a_step = equal_steps / 8.0 / 2.0;
     assert!(difference <= half_a_step + 1e-12, "{difference} against {half_a_step}");
-    assert!(size(4) >= size(1), "a wider host is no smaller");
+    assert!(size(4) >= size(1), "a wider host isn't smaller");
     assert!(size(3) > 1.0, "periodic grows");
     assert_eq!(document["differences"].as_array().map(Vec::len), Some(2 * 8));
     assert!(document["differences"][0]["adjusted_p"].is_number());

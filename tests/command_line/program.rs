@@ -1,4 +1,4 @@
-//! The program as these tests call or start it, what it says in the end, and the run that it leaves behind.
+//! The program as these tests call or start it, what it says at its end, and the run that it leaves.
 //!
 //! Commands are done in the process of the tests, all of them in the root of the repository. A process of its own is for what
 //! is about one: signals and kills, pipes and terminals, its environment, folder and memory, and what its manifest says of it.
@@ -68,7 +68,7 @@ fn words(line: &str) -> Vec<&str> {
     words.collect::<Vec<_>>().concat()
 }
 
-/// A command in this process, not yet done: what is typed behind the name of the program.
+/// A command in this process, not yet done: what is typed after the name of the program.
 pub fn call(line: &str) -> Call {
     let mut call = Call {
         arguments: vec!["simic-engine".into()],
@@ -172,8 +172,8 @@ pub fn command(line: &str) -> Command {
     command
 }
 
-/// Plays the program, which ends well, and gives the largest number of bytes that it had in memory. What a parent is told when
-/// a child has ended begins with the parent's own memory, so the child is asked while it plays.
+/// Plays the program, which ends well, and gives the largest number of bytes that it had in memory. The number that a parent gets once
+/// a child has ended includes the parent's own memory, so the child is asked while it plays.
 #[cfg(target_os = "linux")]
 pub fn peak_memory(command: &mut Command) -> u64 {
     let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
@@ -198,7 +198,7 @@ pub fn ended(command: &mut impl Ends) -> Output {
     command.end()
 }
 
-/// Output and exit code of the engine, told this.
+/// Output and exit code of the engine with these words.
 pub fn engine(line: &str) -> Output {
     ended(&mut call(line))
 }

@@ -32,10 +32,10 @@ fn report(folder: &Path) -> (String, String) {
     (read(&page), ends_with(0, &output))
 }
 
-/// The cells of the first table behind a mark, row by row.
+/// The cells of the first table after a mark, row by row.
 fn table_after(page: &str, mark: &str) -> Vec<Vec<String>> {
-    let (_, behind) = page.split_once(mark).expect("the mark is there");
-    let (_, table) = behind.split_once("<tbody>").expect("a table");
+    let (_, rest) = page.split_once(mark).expect("the mark is there");
+    let (_, table) = rest.split_once("<tbody>").expect("a table");
     let (table, _) = table.split_once("</tbody>").expect("its end");
     let cells = |row: &str| {
         let cells = row.split("<td").skip(1);

@@ -62,7 +62,7 @@ pub fn begin(scenario: &Path, out: &Path) -> Child {
     spawn(run.arg(scenario).arg("--out").arg(out))
 }
 
-/// Resumes a run, with further words behind its name.
+/// Resumes a run, with further words after its name.
 pub fn resume(run: &Path, more: &str) -> Output {
     let run = run.display();
     engine(&format!("resume '{run}' --progress none --threads 2 {more}"))
@@ -172,7 +172,7 @@ fn the_end_of_its_terminal_stops_a_run_unless_it_was_started_to_outlive_it() {
     let folder = folder();
     let scenario = write_scenario(folder.path(), RULES, 1000);
 
-    // Tests that were told so themselves pass it on.
+    // Tests that ignore it themselves pass that on.
     if !ignores_hang_up() {
         let out = folder.path().join("closed");
         let child = begin(&scenario, &out);
@@ -267,7 +267,7 @@ fn a_run_that_ran_out_of_memory_is_resumed_with_more_micro_batches() {
     assert_eq!(memory["memory_bytes"].is_u64(), cfg!(target_os = "linux"), "{memory}");
     assert_eq!(memory.get("device_memory_bytes"), None);
 
-    // As it is it fails again, and says what helps.
+    // Unchanged, it fails again, and says what helps.
     let message = ends_with(3, &resume(&run, ""));
     let help = "resume RUN --allow training.micro_batches --set training.micro_batches=N";
     assert_has(&message, &["env 0: no memory is left", help]);
@@ -314,7 +314,7 @@ fn a_run_whose_record_has_a_hole_is_resumed_and_ends_with_5() {
     }
 
     let finished = lines(&run).pop().expect("the record has an end");
-    let missing = finished["data"]["missing_events"].as_u64().expect("it is told");
+    let missing = finished["data"]["missing_events"].as_u64().expect("a number");
     assert!(missing > 0 && missing < events.len() as u64, "{missing}");
 }
 

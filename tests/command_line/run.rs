@@ -1,4 +1,4 @@
-//! The command `run` as a user meets it: what it leaves behind, what it prints where, and how it ends.
+//! The command `run` as a user meets it: what it leaves, what it prints where, and how it ends.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

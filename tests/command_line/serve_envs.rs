@@ -290,7 +290,7 @@ fn what_is_refused_is_named_and_nothing_of_it_is_done() {
     let commit = names.iter().position(|name| name == "commit(r0c1)");
     let commit = commit.expect("a commit of the slot in the middle") as i64;
 
-    // Env 2 is rolled back in step 3, whose decision is due behind two steps.
+    // Env 2 is rolled back in step 3, whose decision is due after two steps.
     let shown = steps(&mut served, None, 2).pop().expect("three");
     assert_eq!(shown.arrays["decides"], [1, 1, 0]);
     assert_eq!(shown.legal(2), [0]);

@@ -15,7 +15,7 @@ use crate::inside_rounds::scenario;
 use crate::recorded::{NOTHING, directory, events, play, resumed};
 use crate::support::{assert_same_run, builder};
 
-/// Behind which step commands are sent: of the second round.
+/// The step of the second round after which commands are sent.
 const STEP: u32 = 3;
 
 /// A system that sends a command.
@@ -71,7 +71,7 @@ fn neither_a_pause_nor_a_checkpoint_that_was_asked_for_changes_a_result() {
     assert_same_run(&whole, &run);
     let expected = [["pause", "paused by a command"], ["continue", "continued by a command"]];
     assert_eq!(answers(&run), expected);
-    // A pause is no time of its round.
+    // A pause isn't part of its round's time.
     let (notes, rounds) = (events(&run, "note"), events(&run, "round_finished"));
     let [waited, passed] = [&notes, &rounds].map(|lines| milliseconds(&lines[1]) - milliseconds(&lines[0]));
     let wall = 1e3 * rounds[1]["data"]["perf"]["round_wall_s"].as_f64().expect("a number");

@@ -1,4 +1,4 @@
-//! A controller's decisions in an episode are told as it ordered them, and so is the episode's compute: counted from the
+//! A controller's decisions in an episode are reported as it ordered them, and so is the episode's compute: counted from the
 //! declared costs of host and seeds, by hand here.
 
 use simic_engine::internals::compare::{Candidate, EpisodeOutcome, Episodes, play_until};

@@ -243,7 +243,7 @@ fn a_run_without_an_env_left_fails_as_one_that_is_to_fail_at_once_does() {
         assert!(failure.contains("at round 1, step 3"), "{failure}");
         assert!(failure.contains(&format!("env {}", envs[0])), "{failure}");
         assert!(failure.ends_with("the scenario's faults request an error"), "{failure}");
-        // What led to it is told, though no checkpoint was left to write.
+        // The record has the events before it, though no checkpoint was left to write.
         let run = report.record.expect("it is recorded").directory;
         assert_eq!(events(&run, "user_event").len(), envs.len());
     }

@@ -6,7 +6,7 @@ use simic_engine::prelude::*;
 use crate::recorded::catalog;
 use crate::support::builder;
 
-/// One convolution and two residual blocks, with a slot behind each block.
+/// One convolution and two residual blocks, with a slot after each block.
 fn forked(classes: i64) -> HostPlan {
     HostPlan::new(1, 8)
         .layer("stem", Conv::new(4, 3))

@@ -76,7 +76,7 @@ fn played(task: &str, run: &str) -> (GrownNetwork, Logits) {
     (report.networks.best.expect("a network is kept"), logits)
 }
 
-/// The network that the others begin with, and the logits of all envs beside it.
+/// The network that the others begin with, and the logits of all its envs.
 static GIVEN: LazyLock<(GrownNetwork, Logits)> = LazyLock::new(|| played("", ""));
 
 fn grown(path: &Path) -> String {
@@ -129,7 +129,7 @@ fn given_weights_are_where_the_first_envs_start_and_frozen_layers_stay() {
 
     let scenario = SCENARIO.replace("TASK", &task).replace("RUN", "");
     let refused = play(&scenario, folder.path(), NOTHING).failure;
-    let failure = refused.expect("a seed is no layer of the host").to_string();
+    let failure = refused.expect("a seed isn't a layer of the host").to_string();
     for part in ["`r0c0.", "doesn't belong to any layer"] {
         assert!(failure.contains(part), "{failure}");
     }

@@ -4,7 +4,7 @@ use crate::hosts::assert_grown;
 use crate::recorded::{NOTHING, catalog, load, state};
 use crate::support::builder;
 
-/// A tiny model of tiny texts; a seed is planted behind each of its two layers and committed as soon as it is held.
+/// A tiny model of tiny texts; a seed is planted after each of its two layers and committed as soon as it is held.
 const SCENARIO: &str = r#"(
     name: "tiny_text",
     task: preset("synth_tokens", (

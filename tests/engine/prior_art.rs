@@ -88,7 +88,7 @@ fn what_is_set_of_a_part_has_a_path() {
     );
     assert_eq!(set, escrow);
 
-    // The part may be chosen behind what is set of it.
+    // The part may be chosen after its settings.
     let sets = [
         "policy.net_settings.width=8",
         "policy.controller_settings.width=9",

@@ -45,7 +45,7 @@ pub fn events(run: &Path, kind: &str) -> Vec<Value> {
     lines
 }
 
-/// A system that asks the run to stop behind a step.
+/// A system that asks the run to stop after a step.
 pub fn stops_after(round: u32, step: u32) -> impl Fn(Res<RunClock>, Res<StopSignal>) + Copy {
     move |clock, stop| {
         if (clock.round(), clock.step()) == (round, step) {

@@ -1,4 +1,4 @@
-//! Wherever training data lie while a run trains on them, it is the same run; what happens to them there is told.
+//! Wherever training data lie while a run trains on them, it is the same run, and it reports what happens to them there.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -210,7 +210,7 @@ fn data_that_cannot_be_streamed_are_refused_with_those_that_can() {
     }
 }
 
-/// Nothing of the file behind its first bytes is looked at, as it may be larger than the memory.
+/// Nothing of the file after its first bytes is looked at, because the file may be larger than the memory.
 #[test]
 fn packed_data_are_not_unpacked_to_be_refused() {
     let folder = tempfile::tempdir().expect("a folder");

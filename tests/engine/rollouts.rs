@@ -186,7 +186,7 @@ fn a_rollout_in_which_nothing_was_decided_is_skipped_and_the_run_continues() {
         .init_resource::<Skipped>()
         .add_systems(RoundEnd, note.in_set(EngineSet::PpoUpdate).after(Work::UpdatePolicy));
 
-    engine.run().expect("an unlucky round is no failure");
+    engine.run().expect("an unlucky round isn't a failure");
 
     assert_eq!(engine.world().resource::<Skipped>().0, [(UpdateSkip::Empty, 0); 2]);
 }

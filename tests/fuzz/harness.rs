@@ -23,7 +23,7 @@ const CASES: u32 = 8;
 const LONGEST_SHRINKING: Duration = Duration::from_secs(60);
 /// Longer than any reader of such small files takes, however busy the machine is.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
-/// Memory that a reader may take beside its file: buffers, decoders' tables, messages, a count for each of 65 536 classes.
+/// Memory that a reader may take in addition to its file: buffers, decoders' tables, messages, a count for each of 65 536 classes.
 const ROOM: usize = 32 << 20;
 /// And for each byte of it: trees of small values, pixels that were packed.
 const ROOM_PER_BYTE: usize = 1 << 10;

@@ -14,7 +14,7 @@ use zip::write::SimpleFileOptions;
 use super::found::{Folder, Whole, harms};
 use super::harness::{fuzz, in_bounds, task};
 
-/// Images of two classes, those of one part behind those of the other.
+/// Images of two classes, those of one part after those of the other.
 #[derive(Clone, Debug)]
 struct Drawn {
     /// Height, width, channels.

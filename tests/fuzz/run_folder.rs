@@ -127,7 +127,7 @@ fn checkpoints_whose_hashes_vouch_for_the_damage() {
     fuzz(harms(), |harm| {
         let damaged = folder.damage(&harm);
         let resumed = resumed(!damaged.path.ends_with("b3sums"));
-        // What can be read and says something else than the run is told field by field, without the file.
+        // A file that can be read and differs from the run is reported field by field, without the file's name.
         let of_fields = [
             "the run cannot be resumed as requested",
             "the run has learnt from other data",

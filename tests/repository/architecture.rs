@@ -49,7 +49,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Names of the types that bevy's derives make beside a struct: nothing in the source defines them.
+/// Names of the types that bevy's derives make with a struct: nothing in the source defines them.
 fn generated(item: &Item) -> Vec<String> {
     let Item::Struct(item) = item else { return Vec::new() };
     let derives = item
@@ -321,7 +321,7 @@ fn the_language_of_scenarios_links_no_tensors() {
         let entry = entry.split("[[package]]").next().unwrap_or_default();
         let (_, dependencies) = entry.split_once("dependencies = [").unwrap_or_default();
         let names = dependencies.split('"').skip(1).step_by(2);
-        // A name that is there twice has its version behind it.
+        // A name that is there twice has its version after it.
         let names = names.filter_map(|name| name.split(' ').next());
         open.extend(names.filter(|name| needed.insert(name)));
     }

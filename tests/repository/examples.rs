@@ -6,22 +6,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The number that ends in `%` before the first word behind it.
+/// The number before the first `%`.
 fn percent(line: &str) -> f64 {
     let before = line.split('%').next().unwrap_or_default();
     let number = before.split_whitespace().last().and_then(|word| word.parse().ok());
     number.unwrap_or_else(|| panic!("no number in {line:?}"))
 }
 
-/// The number behind `before` in a line.
+/// The number after `before` in a line.
 fn number(line: &str, before: &str) -> f64 {
-    let (_, behind) = line.split_once(before).unwrap_or_default();
-    let word = behind.split_whitespace().next().unwrap_or_default();
+    let (_, rest) = line.split_once(before).unwrap_or_default();
+    let word = rest.split_whitespace().next().unwrap_or_default();
     let number = word.trim_end_matches([',', ';', ':']).parse();
     number.unwrap_or_else(|error| panic!("no number in {line:?}: {error}"))
 }
 
-/// The program that was built of an example, beside this test.
+/// The program that was built of an example, next to this test.
 fn program(name: &str, source: &Path) -> PathBuf {
     let help = "help: cargo build --examples";
     let test = std::env::current_exe().expect("this test is a file");

@@ -87,9 +87,9 @@ impl Declaration {
         explanation.clone()
     }
 
-    /// The default of a field; `None` where none is told.
+    /// The default of a field, if it has one.
     fn default_of(&self, path: &str, field: &Field) -> Option<String> {
-        // Of a section none is told.
+        // A section doesn't have one.
         let default = (!is_section(&field.kind)).then(|| self.explain(path).default).flatten();
         let default = default.as_deref();
         if field.must_be_written() {
@@ -146,7 +146,7 @@ fn own_defaults(kind: &Kind, catalog: &'static Catalog) -> Option<Declaration> {
     None
 }
 
-/// Tells declarations apart.
+/// The text of a declaration, different for each.
 fn text_of(kind: &Kind) -> String {
     format!("{kind:?}")
 }

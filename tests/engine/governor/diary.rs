@@ -22,7 +22,7 @@ pub struct Page {
     /// Bits of the validation loss: NaN equals NaN.
     pub loss: u64,
     pub command: Option<LifecycleOp>,
-    /// The last command as the controller is told, and whether it worked.
+    /// The last command as the controller sees it, and whether it worked.
     pub feedback: (LifecycleOp, bool),
     pub stages: Vec<Option<SeedStage>>,
     pub prune_reasons: Vec<Option<PruneReason>>,

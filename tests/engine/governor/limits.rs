@@ -18,7 +18,7 @@ fn at_the_limit_the_env_idles_and_the_others_finish() {
     let with = |status| steps_with(first_round.iter().copied(), status);
     assert_eq!(with(StepStatus::RolledBack), [5, 8, 11]);
     assert_eq!(with(StepStatus::Idle), (12..=20).collect::<Vec<_>>());
-    // Idle means idle: the restored host is left as it is.
+    // Idle means idle: the restored host stays unchanged.
     assert_eq!(first_round[19].host, first_round[10].host);
     // The next round begins afresh for all.
     let second = played.of_round(1, 1);

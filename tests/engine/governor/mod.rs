@@ -71,7 +71,7 @@ fn a_rollback_restores_the_captured_network_in_place() {
     assert_eq!((decisions.pruned, decisions.lost), (0, 1), "by no order");
     assert_eq!(played.page(1, 14).stages[0], Some(SeedStage::Embargoed));
 
-    // And nothing was decided, which the controller is told as a failed wait.
+    // And nothing was decided, which the controller sees as a failed wait.
     assert_eq!(after.command, None);
     assert_eq!(after.feedback, (LifecycleOp::Wait, false));
     assert_eq!(rollback.raw_penalty, -10.0);

@@ -18,7 +18,7 @@ pub struct Kept {
 /// Scenarios of the row that draws them.
 const DRAWN: usize = 12;
 
-/// Sections that a form need not say. The task has `fields` beside these.
+/// Sections that a form need not say. The task also has `fields`.
 const DEFAULTS: [(&str, &str); 6] = [
     (
         "task",

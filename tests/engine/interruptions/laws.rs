@@ -1,4 +1,4 @@
-//! Invariants of every env after every step and of every command, checked by systems beside the engine's own.
+//! Invariants of every env after every step and of every command, checked by systems next to the engine's own.
 
 use std::collections::BTreeMap;
 

@@ -149,7 +149,7 @@ impl Ended {
     }
 
     /// # Errors
-    /// Something cannot be kept, and that is not told.
+    /// Something can't be kept, and nothing says so.
     fn tells_of(&self, fault: Fault, storage: &Path) -> Result<(), String> {
         let Some(failure) = self.failure() else { return Ok(()) };
         let has_gaps = self.report.as_ref().is_some_and(|report| !report.gaps.is_empty());
@@ -341,7 +341,7 @@ impl Stage<'_> {
     }
 }
 
-/// Plays on, and stops, or lets go, as it is told.
+/// Plays on, and stops, or lets go, as `until` says.
 fn live(mut engine: Engine, until: Until, faults: &StorageFaults, run: &Path) -> Result<Ended, String> {
     if let Until::Rounds(rounds) = until {
         engine.world_mut().insert_resource(RoundLimit(rounds));
@@ -377,7 +377,7 @@ fn live(mut engine: Engine, until: Until, faults: &StorageFaults, run: &Path) ->
     }
 }
 
-/// The newest checkpoint, looked for beside the storage that is watched.
+/// The newest checkpoint, looked for outside the watched storage.
 fn on_disk(run: &Path) -> Option<CheckpointId> {
     let entries = std::fs::read_dir(run.join("checkpoints")).ok()?.flatten();
     let ids = entries.filter_map(|entry| {

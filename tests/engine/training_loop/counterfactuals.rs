@@ -85,6 +85,6 @@ fn every_configuration_of_three_blending_seeds_equals_its_own_pass() {
     assert!(found.iter().map(|(mask, _)| *mask).eq(0..8), "{found:?}");
     let mut accuracies = found.iter().map(|(_, accuracies)| accuracies);
     assert!(accuracies.all(|[fused, separate]| fused == separate), "{found:?}");
-    // The configurations are worth telling apart.
+    // The configurations differ.
     assert!(found.iter().any(|(_, [fused, _])| *fused != found[0].1[0]));
 }

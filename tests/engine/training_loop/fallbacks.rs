@@ -35,7 +35,7 @@ fn note(mut envs: Query<(&TrainMetrics, &EpisodeStats, &mut HostModel)>, mut ste
 const ONE_BATCH: &str = r#"preset("digits_minimal", (batches_per_step: count(1)))"#;
 const LIBTORCH: &str = "run: (kernels: libtorch,";
 
-/// One env of `task` for three steps, with `rest` beside it.
+/// One env of `task` for three steps, with `rest` in its scenario.
 fn played(task: &str, rest: &str) -> Steps {
     let text = scenario(task, 1, 3, WAIT).replace("run: (", &format!("{rest} run: ("));
     noted(app_of(Engine::builder(), &text, NOTHING), note)
@@ -55,7 +55,7 @@ fn fault(step: u32, fault: &str) -> String {
 fn a_batch_on_which_a_kernel_fails_has_the_bits_of_libtorch() {
     let (own, libtorch) = (played(ONE_BATCH, ""), played_by_libtorch());
     assert_eq!(own.counts, [[0, 0]; 3]);
-    assert_ne!(own.losses[0], libtorch.losses[0], "the two ways can be told apart");
+    assert_ne!(own.losses[0], libtorch.losses[0], "the two ways differ");
 
     let first = [1, 4, 8].map(|call| played(ONE_BATCH, &fault(1, &format!("kernel_error({call})"))));
 

@@ -1,4 +1,4 @@
-//! A seed that learns beside its host leaves no trace in it.
+//! A seed that learns next to its host leaves no trace in it.
 
 use std::sync::LazyLock;
 

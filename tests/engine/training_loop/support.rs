@@ -52,7 +52,7 @@ pub fn germinate(slot: &str, blueprint: &str) -> String {
     )
 }
 
-/// The engine with `plugins` beside it, ready to be driven through the scenario `text`.
+/// The engine with `plugins`, ready to be driven through the scenario `text`.
 pub fn app<M>(text: &str, plugins: impl Plugins<M> + Clone + Send + Sync + 'static) -> Engine {
     app_of(builder(), text, plugins)
 }
