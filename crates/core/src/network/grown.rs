@@ -418,3 +418,6 @@ impl GrownNetwork {
         Ok(x.f_permute([0, 3, 1, 2])?)
     }
 }
+
+#[cfg(test)]
+mod tests;
