@@ -15,7 +15,7 @@ fn seed(slot: SlotId, channels: i64) -> SeedGraph {
 }
 
 #[test]
-fn a_second_seed_of_a_slot_stands_behind_the_first_and_the_slot_behind_both() {
+fn a_second_seed_of_a_slot_follows_the_first_and_the_slot_follows_both() {
     let host = CnnSpec::default().plan(10).graph();
     let slot = SlotId::new(0, 0);
 

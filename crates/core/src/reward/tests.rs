@@ -5,7 +5,7 @@ use super::*;
 use crate::scenario::*;
 
 #[test]
-fn what_is_no_number_is_named() {
+fn impossible_inputs_are_named() {
     let (default, step) = (RewardConfig::default(), || Step::new(1));
     for (reward, step, why) in [
         (&default, step().accuracy(f64::NAN), "the accuracy is NaN"),

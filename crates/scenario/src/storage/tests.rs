@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_no_plain_file_or_folder_is_not_replaced_and_nothing_lies_beside_it() {
+fn folders_and_links_are_not_replaced_and_nothing_lies_next_to_them() {
     let folder = tempfile::tempdir().unwrap();
     let [file, link] = ["status.json", "linked.json"].map(|name| folder.path().join(name));
     fs::create_dir(&file).unwrap();

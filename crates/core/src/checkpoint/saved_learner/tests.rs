@@ -76,7 +76,7 @@ fn numbers_that_are_not_finite_are_refused_and_nothing_changes() {
 }
 
 #[test]
-fn a_file_that_is_no_learner_is_named_and_nothing_changes() {
+fn a_file_that_isnt_a_learner_is_named_and_nothing_changes() {
     let folder = tempfile::tempdir().unwrap();
     saved(folder.path());
     fs::write(folder.path().join("learner.ron"), "(updates: 1)").unwrap();

@@ -154,7 +154,7 @@ fn a_boundary_that_comes_later_leaves_a_newer_one_inside_the_round() {
 }
 
 #[test]
-fn what_a_run_turns_its_back_on_is_kept_beside_it() {
+fn a_run_keeps_the_checkpoints_that_it_discards() {
     let (_root, shelf) = with([2, 3, 4]);
 
     shelf.set_aside_after(CheckpointId::before(2)).unwrap();
@@ -191,7 +191,7 @@ fn where_no_checkpoint_is_sound_the_fault_of_the_newest_is_named() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_no_checkpoint_and_files_of_others_do_no_harm() {
+fn leftovers_of_a_killed_writer_arent_a_checkpoint_and_files_of_others_do_no_harm() {
     let (_root, shelf) = with([2]);
     fs::write(shelf.0.join("round-000002/notes.txt"), "mine").unwrap();
     fs::create_dir(shelf.0.join(".round-000003.new")).unwrap();

@@ -98,7 +98,7 @@ fn unevenly(position: i64) -> Result<(), DataError> {
 }
 
 #[test]
-fn batches_are_those_of_the_plan_for_any_timing_and_behind_a_step_that_was_broken_off() {
+fn batches_are_those_of_the_plan_for_any_timing_and_after_a_step_that_was_broken_off() {
     let (mut plan, order) = plan();
     for (workers, prefetch) in [(1, 1), (1, 3), (4, 2), (3, 9)] {
         let mut ring = ring(&readers(workers, prefetch), unevenly);
@@ -152,7 +152,7 @@ fn place_of(position: i64) -> Option<usize> {
 const BAD: Option<usize> = Some(2 * ROWS + 1);
 
 #[test]
-fn what_a_batch_could_not_be_read_for_is_told_when_it_is_due() {
+fn a_batch_that_could_not_be_read_is_reported_when_it_is_due() {
     let cut_short = |position| match place_of(position) {
         BAD => broken("cut short"),
         _ => Ok(()),

@@ -103,7 +103,7 @@ fn labels_outside_the_classes_and_absent_classes_are_refused() {
 }
 
 #[test]
-fn a_users_idx_pair_is_found_beside_the_scenario() {
+fn a_users_idx_pair_is_found_next_to_the_scenario() {
     // Given the digits as files of the user's own.
     let folder = folder_of([("pixels", digits::IMAGES), ("labels", digits::LABELS)]);
     let task = |images: &str| TaskSpec {
@@ -126,7 +126,7 @@ fn a_users_idx_pair_is_found_beside_the_scenario() {
 }
 
 #[test]
-fn files_of_a_test_part_stay_the_test_part_and_the_share_that_they_make_idle_is_told() {
+fn files_of_a_test_part_stay_the_test_part_and_a_note_names_the_share_that_they_make_idle() {
     // Given the digits as training files, and as test files too.
     let folder = folder_of([
         ("train-images-idx3-ubyte", digits::IMAGES),
@@ -152,7 +152,7 @@ fn files_of_a_test_part_stay_the_test_part_and_the_share_that_they_make_idle_is_
 }
 
 #[test]
-fn a_class_that_a_given_network_knows_by_another_name_is_told() {
+fn a_class_that_a_given_network_knows_by_another_name_is_noted() {
     let mut set = loaded(&small_colour_task());
     set.class_names = ["ant", "bee"].map(String::from).into();
     set.notes.clear();
@@ -168,7 +168,7 @@ fn a_class_that_a_given_network_knows_by_another_name_is_told() {
 }
 
 #[test]
-fn copies_in_several_parts_are_told_where_the_split_has_drawn_them_as_well() {
+fn copies_in_several_parts_are_noted_where_the_split_has_drawn_them_as_well() {
     // Given one image again and again.
     let folder = tempfile::tempdir().unwrap();
     crate::data::formats::cifar::tests::write_folder(folder.path(), 10, 10);

@@ -46,7 +46,7 @@ fn a_packed_file_is_read_like_a_plain_one_under_any_name() {
 }
 
 #[test]
-fn a_packed_file_that_is_cut_short_is_told_with_the_byte_that_was_reached() {
+fn a_packed_file_that_is_cut_short_is_reported_with_the_byte_that_was_reached() {
     let bytes: Vec<u8> = (0..100_000u64).map(|i| ((i * i) >> 7) as u8).collect();
     let all = packed(&bytes);
     let folder = folder_of([("cut.gz", &all[..all.len() / 2])]);
@@ -60,7 +60,7 @@ fn a_packed_file_that_is_cut_short_is_told_with_the_byte_that_was_reached() {
 }
 
 #[test]
-fn a_missing_file_is_told_with_every_place_and_where_it_is_published() {
+fn a_missing_file_is_reported_with_every_place_and_where_it_is_published() {
     let find = || find("no-such-set", Some(Path::new("/scenario")), Some("https://example.org"));
 
     let places = "data file 'no-such-set' was not found; looked at /scenario/no-such-set, ";

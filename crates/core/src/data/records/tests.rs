@@ -46,7 +46,7 @@ fn planes_that_are_not_asked_for_stay_as_they_are() {
 }
 
 #[test]
-fn a_file_that_has_become_shorter_is_told_with_record_and_byte() {
+fn a_file_that_has_become_shorter_is_reported_with_record_and_byte() {
     let files = vec![file("a", 0, 2), file("b", 100, 3)];
     let Source::File(cut) = &files[1].source else {
         unreachable!("it is a file");

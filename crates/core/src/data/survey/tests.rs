@@ -21,7 +21,7 @@ fn pair(images: Vec<u8>, labels: Vec<u8>, known: Known) -> Result<Survey, DataEr
 }
 
 #[test]
-fn a_pair_of_packed_idx_files_is_told_with_classes_and_moments() {
+fn a_pair_of_packed_idx_files_is_described_with_classes_and_moments() {
     let known = Known {
         scale: Some(16.0),
         ..Known::default()
@@ -41,7 +41,7 @@ fn a_pair_of_packed_idx_files_is_told_with_classes_and_moments() {
 }
 
 #[test]
-fn formats_are_told_apart_by_their_content() {
+fn formats_are_recognised_by_their_content() {
     let mut llm_c: Vec<u8> = [20_240_520_u32, 1, 3].map(u32::to_le_bytes).concat();
     llm_c.resize(1024, 0);
     llm_c.extend([1, 0, 2, 0, 1, 0]);
@@ -77,7 +77,7 @@ fn formats_are_told_apart_by_their_content() {
 }
 
 #[test]
-fn a_folder_of_cifar_is_told_with_its_test_part() {
+fn a_folder_of_cifar_is_described_with_its_test_part() {
     let folder = tempfile::tempdir().unwrap();
     cifar::tests::write_folder(folder.path(), 10, 10);
 
@@ -97,7 +97,7 @@ fn a_folder_of_cifar_is_told_with_its_test_part() {
 }
 
 #[test]
-fn what_arrays_do_not_say_is_told_as_it_was_guessed() {
+fn guesses_about_arrays_are_stated() {
     let floats = [0.0_f32, 0.25, 0.5, 0.75, 1.0, 0.0, 0.0, 0.0].map(f32::to_le_bytes);
     let images = npy("<f4", "(2, 1, 2, 2)", &floats.concat());
     let labels = npy("|u1", "(2,)", &[0, 1]);
@@ -124,7 +124,7 @@ fn a_pickle_and_a_folder_around_the_data_are_named_for_what_they_are() {
 }
 
 #[test]
-fn a_folder_of_tokens_is_no_set_of_images() {
+fn a_folder_of_tokens_isnt_a_set_of_images() {
     let tokens = [7_u16, 8, 9].map(u16::to_le_bytes).concat();
     let folder = folder_of([("train.bin", &tokens), ("val.bin", &tokens)]);
 
@@ -163,7 +163,7 @@ fn what_is_given_without_use_is_refused() {
 
 #[cfg(unix)]
 #[test]
-fn devices_are_no_data_files() {
+fn devices_arent_data_files() {
     for format in [None, Some(Format::Npz), Some(Format::Text), Some(Format::Cifar10)] {
         let known = Known {
             format,

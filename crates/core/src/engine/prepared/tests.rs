@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_no_file_or_too_large_for_a_scenario_is_refused_unread() {
+fn a_path_that_isnt_a_file_or_is_too_large_for_a_scenario_is_refused_unread() {
     let folder = tempfile::tempdir().unwrap();
     let large = folder.path().join("large.ron");
     let file = std::fs::File::create(&large).unwrap();

@@ -88,7 +88,7 @@ fn a_network_that_was_better_than_chance_and_guesses_again_panics_at_once() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_panics_at_any_time_and_leaves_the_streak() {
+fn a_loss_that_isnt_finite_panics_at_any_time_and_leaves_the_streak() {
     assert_eq!(words(&mut LossMonitor::default(), LN_10, &[f64::NAN]), ["panic"]);
     assert_eq!(words(&mut LossMonitor::default(), LN_10, &[f64::INFINITY]), ["panic"]);
 

@@ -67,7 +67,7 @@ fn a_restore_puts_back_every_value_of_the_capture_that_was_promoted_last() {
 }
 
 #[test]
-fn values_that_are_no_numbers_are_counted_once_per_capture() {
+fn values_that_arent_finite_are_counted_once_per_capture() {
     let (host, mut store) = (host(4), SnapshotStore::default());
     capture(&mut store, &*host);
     assert_eq!((count(&mut store), count(&mut store)), (Some(0.0), None));
@@ -81,7 +81,7 @@ fn values_that_are_no_numbers_are_counted_once_per_capture() {
 }
 
 #[test]
-fn another_network_is_refused_and_left_as_it_is() {
+fn another_network_is_refused_and_left_unchanged() {
     let mut store = SnapshotStore::default();
     let unknown = store.restore(&*host(4), &mut no_slots()).unwrap_err();
     assert_eq!(unknown.cause(), Some(&GovernorError::NoSnapshot));
@@ -101,7 +101,7 @@ fn another_network_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_buffer_that_is_not_on_probation_is_no_part_of_a_checkpoint() {
+fn a_buffer_that_is_not_on_probation_isnt_part_of_a_checkpoint() {
     let (host, mut store) = (host(4), SnapshotStore::default());
     capture(&mut store, &*host);
     store.promote();

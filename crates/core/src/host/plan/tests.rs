@@ -15,7 +15,7 @@ fn problems(plan: &HostPlan) -> Vec<String> {
 }
 
 #[test]
-fn a_line_with_a_fault_is_told_what_it_is() {
+fn the_fault_of_a_line_is_named() {
     let with_block = |plan: HostPlan| plan.layer("block", Conv::new(4, 3));
     let block = || with_block(HostPlan::new(1, 4));
     let table = [

@@ -207,7 +207,7 @@ fn values_that_no_network_can_start_from_are_refused_by_file_and_tensor() {
 }
 
 #[test]
-fn what_kind_of_network_weights_are_of_is_said_where_it_can_be_told() {
+fn a_refusal_names_the_kind_of_network_that_weights_are_of_where_it_is_known() {
     let padded = ResnetSpec::default().plan(10);
     for (plan, name, shape, told) in [
         (

@@ -53,7 +53,7 @@ fn a_damaged_end_of_any_kind_is_moved_aside() {
 
 /// A known kind of event without a valid content, in the middle of the part to be kept.
 #[test]
-fn a_damaged_event_is_moved_aside_with_all_that_stands_behind_it() {
+fn a_damaged_event_is_moved_aside_with_all_that_follow_it() {
     let damaged = note(1).replace("\"text\"", "\"tex\"");
     let after = format!("{damaged}{}", note(2));
 

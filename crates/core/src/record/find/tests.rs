@@ -58,7 +58,7 @@ fn a_link_named_latest_is_followed() {
 }
 
 #[test]
-fn a_run_that_is_not_there_is_told_with_those_that_look_like_it() {
+fn a_run_that_is_not_there_is_refused_with_those_that_look_like_it() {
     let root = runs(&NAMES);
 
     let nothing_like_it = "there is no run nope in RUNS; `simic-engine runs --out RUNS` lists them all";

@@ -8,7 +8,7 @@ fn inputs() -> RewardInputs {
 }
 
 #[test]
-fn terms_of_an_application_are_added_up_and_one_that_is_no_number_is_named() {
+fn terms_of_an_application_are_added_up_and_one_of_nan_is_named() {
     let mut terms = RewardTerms::default();
     terms.register("one", "always 1", Arc::new(|_| 1.0));
     terms.register("seeds", "their number", Arc::new(|step| step.slots.len() as f64));

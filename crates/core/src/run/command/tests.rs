@@ -40,7 +40,7 @@ fn a_command_may_be_written_by_hand() {
 }
 
 #[test]
-fn what_is_no_word_is_taken_as_far_as_a_word_is_long() {
+fn text_that_isnt_a_word_is_taken_as_far_as_a_word_is_long() {
     let folder = tempfile::tempdir().unwrap();
     let inbox = CommandInbox::open(folder.path());
 

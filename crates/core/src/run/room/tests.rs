@@ -49,7 +49,7 @@ fn a_control_group_that_allows_more_than_there_is_does_not_count() {
 }
 
 #[test]
-fn where_nothing_is_told_nothing_is_known() {
+fn room_is_unknown_where_the_system_does_not_say() {
     assert_eq!(left_with(&[]), None);
     assert_eq!(left_with(&[("/proc/meminfo", "MemAvailable: lots\n")]), None);
 }
@@ -67,6 +67,6 @@ fn the_limit_of_a_scenario_stands_for_the_machine() {
 }
 
 #[test]
-fn sizes_are_told_in_the_largest_unit_that_fits() {
+fn sizes_are_written_in_the_largest_unit_that_fits() {
     assert_eq!([size(7), size(1536), size(3 << 40)], ["7 bytes", "1.5 KiB", "3.0 TiB"]);
 }

@@ -13,7 +13,7 @@ fn assert_breaks(law: &str, change: impl FnOnce(&mut SeedRecord)) {
 }
 
 #[test]
-fn impossible_records_are_told_apart() {
+fn impossible_records_are_distinguished() {
     let law = "the stage is occupied or cooling";
     assert_breaks(law, |seed| seed.stage = SeedStage::Dormant);
     let law = "alpha rests at the value of its stage";

@@ -106,7 +106,7 @@ fn a_seed_module_that_breaks_the_contract_is_named_with_the_width_and_the_breach
 }
 
 #[test]
-fn blueprints_on_request_are_behind_those_of_plugins_which_cannot_take_their_names() {
+fn blueprints_on_request_follow_those_of_plugins_which_cannot_take_their_names() {
     let mut registry = BlueprintRegistry::default();
     registry.register(Arc::new(Scale::Sound));
     let own = |registry: &BlueprintRegistry| -> Vec<(usize, &'static str)> {

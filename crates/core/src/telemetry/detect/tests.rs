@@ -421,7 +421,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn the_reference_lists_every_detector_as_it_is() {
+fn the_reference_lists_every_detector() {
     let page = include_str!("../../../../../docs/reference/telemetry-and-runs.md");
     for rule in &rules::BUILT_IN {
         let (name, detector) = (rule.name, rule.detector());

@@ -39,7 +39,7 @@ fn f32_sources_are_written_as_f32() {
 }
 
 #[test]
-fn words_that_are_no_numbers_are_refused() {
+fn words_that_arent_numbers_are_refused() {
     let error = serde_json::from_str::<Num>("\"many\"").unwrap_err();
 
     assert!(error.to_string().contains("many"), "{error}");

@@ -74,7 +74,7 @@ fn an_existing_file_is_never_overwritten() {
 }
 
 #[test]
-fn a_resumed_record_continues_behind_a_header_that_says_so() {
+fn a_resumed_record_continues_after_a_header_that_says_so() {
     let (folder, mut log) = begun();
     log.append(&steps(1));
     let written = WrittenRecord {

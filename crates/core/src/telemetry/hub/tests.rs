@@ -155,7 +155,7 @@ fn a_sink_that_fails_or_panics_costs_neither_the_record_nor_other_sinks_anything
 }
 
 #[test]
-fn the_end_of_a_run_vouches_for_all_that_was_told_before() {
+fn the_end_of_a_run_vouches_for_all_events_before_it() {
     let mut scene = scene(&[]);
     scene.flush_step(1);
 
@@ -169,7 +169,7 @@ fn the_end_of_a_run_vouches_for_all_that_was_told_before() {
 }
 
 #[test]
-fn what_an_earlier_part_of_a_run_has_lost_is_told_at_its_end() {
+fn losses_of_an_earlier_part_of_a_run_are_reported_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let start = |earlier| start(folder.path(), &[], &Seen::default(), earlier).unwrap();
     drop(start(None));

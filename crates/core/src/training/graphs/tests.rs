@@ -133,7 +133,7 @@ fn samples_stay_where_they_are_and_targets_are_brought_to_one_place() {
 }
 
 #[test]
-fn an_amplitude_is_no_part_of_a_topology_and_what_a_seed_does_is() {
+fn an_amplitude_isnt_part_of_a_topology_and_the_work_of_a_seed_is() {
     let blend = |alpha, isolated| GraftKind::Blend {
         alpha,
         algorithm: AlphaAlgorithm::Add,

@@ -60,7 +60,7 @@ fn assert_refused<T>(result: Result<T, TrajectoryError>, end: &str) {
 }
 
 #[test]
-fn a_set_is_read_as_it_was_written_and_continues_behind_the_rounds_that_are_kept() {
+fn a_set_is_read_unchanged_and_continues_after_the_rounds_that_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let mut set = begun(folder.path(), 0);
     for round in 0..3 {

@@ -29,7 +29,7 @@ fn a_chunk_without_room_is_halved_once_and_nothing_is_counted_twice() {
 }
 
 #[test]
-fn other_failures_are_no_reason_to_try_again() {
+fn other_failures_arent_a_reason_to_try_again() {
     let mut calls = 0;
     let outcome = in_chunks(10, 5, |_, _| {
         calls += 1;

@@ -66,7 +66,7 @@ fn sampled_orders_come_in_antithetic_pairs_and_follow_the_seed() {
 }
 
 #[test]
-fn steps_between_measurements_evaluate_only_the_network_as_it_is() {
+fn steps_between_measurements_evaluate_only_the_whole_network() {
     let masks = |cadence, moment| {
         let config = AttributionConfig {
             cadence,

@@ -83,7 +83,7 @@ fn the_share_of_a_batch_scales_the_gradient_and_the_mean() {
 }
 
 #[test]
-fn what_is_no_number_makes_no_loss_and_counts_as_the_largest() {
+fn logits_that_arent_finite_make_no_loss_and_count_as_the_largest() {
     for spoilt in [f64::NAN, f64::INFINITY] {
         let logits = logits(3, 4);
         let _ = logits.get(1).get(2).fill_(spoilt);
@@ -96,7 +96,7 @@ fn what_is_no_number_makes_no_loss_and_counts_as_the_largest() {
 }
 
 #[test]
-fn a_target_that_is_no_class_is_refused() {
+fn a_target_that_isnt_a_class_is_refused() {
     let targets = Tensor::from_slice(&[0i64, 4, 1]);
 
     let error = loss_of_share(1.0, &logits(3, 4), &targets, 0.0).expect_err("no class");

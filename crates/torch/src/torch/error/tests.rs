@@ -34,7 +34,7 @@ fn messages_are_sorted_by_what_can_be_done_about_them() {
 }
 
 #[test]
-fn what_is_not_said_by_libtorch_is_no_shape_error_for_a_word_in_it() {
+fn a_message_of_others_isnt_a_shape_error_for_a_word_in_it() {
     let error = catch(|| panic!("the shape of the channels has sizes out of bounds")).expect_err("panicked");
     let said = TorchError::Other("the shape of the channels has sizes out of bounds".into());
     assert_eq!(error, said);

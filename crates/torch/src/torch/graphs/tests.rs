@@ -28,7 +28,7 @@ fn where_there_is_no_cuda_a_capture_says_so_and_does_not_run_its_body() {
 }
 
 #[test]
-fn what_cannot_be_captured_is_no_fault_of_the_device() {
+fn a_failed_capture_isnt_a_fault_of_the_device() {
     for text in [
         "CUDA error: operation not permitted when stream is capturing",
         "CUDA error: operation failed due to a previous error during capture\nException raised from capture_end at x.cpp:1",

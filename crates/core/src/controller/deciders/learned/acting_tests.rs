@@ -91,7 +91,7 @@ proptest! {
 
 /// Otherwise the very first ratio of an update is not 1.
 #[test]
-fn a_policy_in_mixed_precision_acts_as_it_is_evaluated() {
+fn a_policy_in_mixed_precision_acts_as_in_its_evaluation() {
     // Relative to the rounding of the type: float16 keeps three bits more than bfloat16.
     for (kind, amp, rounding) in [
         ("mlp", AmpMode::Bf16, 2.0_f64.powi(-8)),

@@ -28,7 +28,7 @@ fn every_command_survives_its_recording() {
 }
 
 #[test]
-fn a_host_without_the_slot_or_the_blueprint_is_told_apart() {
+fn a_host_without_the_slot_or_the_blueprint_is_distinguished() {
     let wide = recorded(&germination(2, 3), &Ground::default());
     let mut narrow = Ground::default();
     narrow.slots.truncate(2);

@@ -136,7 +136,7 @@ fn the_features_of_a_training_and_of_a_blending_seed_have_known_values() {
 }
 
 #[test]
-fn an_infinite_gradient_is_the_largest_and_a_health_that_is_no_number_is_an_error() {
+fn an_infinite_gradient_is_the_largest_and_a_health_of_nan_is_an_error() {
     let mut exploded = report(0, SeedStage::Training);
     exploded.gradient.norm = Some(f64::INFINITY);
     assert_eq!(slot_row(exploded)[23], 2.0);
@@ -283,7 +283,7 @@ fn numbers_that_are_not_finite_change_no_statistics() {
 }
 
 #[test]
-fn reward_parts_stand_behind_the_features_that_each_observation_has() {
+fn reward_parts_follow_the_features_that_each_observation_has() {
     let wide = schema_with(1, &[FeatureGroup::RewardParts], &ObservationFeatures::default());
     let signals = TrainingSignals {
         val_accuracy: 70.0,

@@ -91,7 +91,7 @@ fn a_layout_is_guessed_where_one_alone_is_likely() {
 }
 
 #[test]
-fn the_scale_of_floats_just_above_1_is_asked_for_and_rounding_is_no_reason_to_refuse_them() {
+fn the_scale_of_floats_just_above_1_is_asked_for_and_rounding_isnt_a_reason_to_refuse_them() {
     let read = |values: [f32; 2], scale| {
         let (layout, images) = (None, npy("<f4", "(2, 1, 1)", &floats(&values)));
         read_stated(&images, &two_labels(), Stated { layout, scale })
@@ -132,7 +132,7 @@ fn floats_of_several_scales_are_refused_with_their_ranges_and_a_black_part_has_a
 }
 
 #[test]
-fn floats_of_both_widths_are_kept_as_bytes_and_rounding_is_told() {
+fn floats_of_both_widths_are_kept_as_bytes_and_rounding_is_noted() {
     let read = |values: [f32; 2]| {
         let doubles = values.map(|value| f64::from(value).to_le_bytes()).concat();
         let found = read_two(&npy("<f4", "(2, 1, 1)", &floats(&values))).unwrap();
@@ -152,7 +152,7 @@ fn floats_of_both_widths_are_kept_as_bytes_and_rounding_is_told() {
 }
 
 #[test]
-fn a_float_that_is_no_pixel_is_named_by_its_byte() {
+fn a_float_that_isnt_a_pixel_is_named_by_its_byte() {
     for bad in [f32::NAN, -0.5, 1.5] {
         let images = npy("<f4", "(2, 1, 1)", &floats(&[0.5, bad]));
         let (layout, scale) = (None, Some(1.0));
@@ -162,7 +162,7 @@ fn a_float_that_is_no_pixel_is_named_by_its_byte() {
 }
 
 #[test]
-fn arrays_that_are_no_images_or_labels_are_refused() {
+fn arrays_that_arent_images_or_labels_are_refused() {
     let wide = npy("<i8", "(2, 1, 1)", &[0; 16]);
     let flat = npy("|u1", "(2,)", &[7, 8]);
     let one_hot = npy("|u1", "(2, 2)", &[0, 1, 1, 0]);

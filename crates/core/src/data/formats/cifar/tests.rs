@@ -128,7 +128,7 @@ fn files_of_other_programs_with_the_same_names_are_not_the_set() {
 }
 
 #[test]
-fn an_archive_is_read_in_the_order_of_its_batches_and_unusual_counts_are_told() {
+fn an_archive_is_read_in_the_order_of_its_batches_and_unusual_counts_are_noted() {
     let mut files = archive();
     // The first record of batch 1, which the archive has after batches 5 and 3, is a truck.
     let batch = files.iter_mut().find(|(name, _)| *name == "data_batch_1.bin").unwrap();

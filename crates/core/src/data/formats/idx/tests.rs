@@ -60,7 +60,7 @@ fn labels_of_other_lengths_types_and_dimensions_are_refused() {
 }
 
 #[test]
-fn sizes_without_a_byte_behind_them_are_no_images() {
+fn sizes_without_a_byte_after_them_arent_images() {
     // 0 images of 4 294 967 295 squared pixels: the product of the sizes is 0, those of two sizes would not fit.
     let bytes = file([0, u32::MAX, u32::MAX, u32::MAX], &[]);
 
@@ -149,7 +149,7 @@ fn the_four_published_files_are_found_packed_or_not_and_where_mirrors_have_them(
 }
 
 #[test]
-fn without_test_files_the_test_part_is_drawn_and_that_is_told() {
+fn without_test_files_the_test_part_is_drawn_and_a_note_says_so() {
     let folder = folder_of(train());
 
     let found = read_folder(folder.path(), 16.0).unwrap();

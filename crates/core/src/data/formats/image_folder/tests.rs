@@ -98,7 +98,7 @@ fn jpeg(image: &RgbImage) -> Vec<u8> {
 }
 
 #[test]
-fn a_jpeg_that_is_cut_short_or_damaged_is_named_and_what_lies_behind_its_end_is_not_looked_at() {
+fn a_jpeg_that_is_cut_short_or_damaged_is_named_and_bytes_after_its_end_are_ignored() {
     let folder = folder_with("a/1.jpg", photograph(64, 64));
     let path = folder.path().join("a/1.jpg");
     let (whole, expected) = (fs::read(&path).unwrap(), pixels(&folder, None));
@@ -127,7 +127,7 @@ fn a_jpeg_that_is_cut_short_or_damaged_is_named_and_what_lies_behind_its_end_is_
 }
 
 #[test]
-fn formats_are_told_by_their_content_and_images_of_others_named_for_what_they_are() {
+fn formats_are_recognised_by_their_content_and_images_of_other_formats_are_named() {
     for name in ["a/1.bmp", "a/1.webp", "a/1.gif"] {
         let folder = folder_with(name, colour(9));
         let path = folder.path().join(name);
@@ -160,7 +160,7 @@ fn notes_of(folder: &tempfile::TempDir) -> Vec<String> {
 }
 
 #[test]
-fn everything_beside_the_parts_is_named_with_the_reason() {
+fn everything_next_to_the_parts_is_named_with_the_reason() {
     let folder = folder_with("train/cat/1.png", colour(9));
     for name in [
         "validation/cat/1.png",
@@ -205,7 +205,7 @@ fn parts_have_the_names_that_published_sets_give_them() {
 }
 
 #[test]
-fn a_class_that_is_called_train_is_a_class_beside_others() {
+fn a_class_that_is_called_train_is_a_class_next_to_others() {
     let folder = folder_with("train/1.png", colour(9));
     for name in ["bus/1.png", "car/1.png", "train/steam/1.png"] {
         save(&folder, name, colour(9));
@@ -243,7 +243,7 @@ fn transparent_pixels_are_refused_and_opaque_ones_taken() {
 }
 
 #[test]
-fn what_is_unusual_is_told() {
+fn unusual_files_are_noted() {
     let folder = two_classes();
     save(&folder, "cat/gray.png", GrayImage::from_pixel(4, 2, Luma([8])));
     let deep: ImageBuffer<Rgb<u16>, Vec<u16>> = ImageBuffer::from_pixel(4, 2, Rgb([0xffff, 0, 0x8080]));

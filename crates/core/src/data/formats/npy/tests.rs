@@ -67,7 +67,7 @@ fn versions_2_and_3_have_a_longer_length_and_blanks_stand_anywhere_between() {
 }
 
 #[test]
-fn what_is_wrong_in_a_header_is_told() {
+fn faults_of_a_header_are_reported() {
     let fortran = with_header("{'descr': '|u1', 'fortran_order': True, 'shape': (1,), }", &[0]);
     let records = "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,), }";
     for (bytes, told) in [

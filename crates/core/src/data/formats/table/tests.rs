@@ -161,7 +161,7 @@ fn deep_images_are_noted() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_group_row_and_column() {
+fn faults_are_reported_with_file_group_row_and_column() {
     let good = || gray(1, 2);
     let damaged = || [files(vec![good()]), files(vec![good(), b"no image".to_vec()])];
     let other_size = [files(vec![good(), gray(1, 3)])];

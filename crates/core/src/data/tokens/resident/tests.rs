@@ -34,7 +34,7 @@ fn rows(tensor: &Tensor) -> Vec<Vec<i32>> {
 }
 
 #[test]
-fn batches_are_the_windows_of_the_order_and_the_tokens_behind_theirs() {
+fn batches_are_the_windows_of_the_order_and_the_tokens_after_theirs() {
     let (set, arithmetic) = small_set();
     let resident = resident(&set);
     let mut feed = TokenFeed::new(&resident, arithmetic, 5).unwrap();

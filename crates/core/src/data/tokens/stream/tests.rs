@@ -49,7 +49,7 @@ fn a_long_stream_is_looked_at_a_chunk_at_a_time() {
 }
 
 #[test]
-fn what_becomes_of_a_file_is_told_with_token_and_byte() {
+fn faults_of_a_file_are_reported_with_token_and_byte() {
     let read = |file| Tokens::of_file(file).read(1, &mut [0; 2], &mut Vec::new());
     let cut = file(&[300, 301, 302]);
     let Source::File(on_disk) = &cut.records.source else {

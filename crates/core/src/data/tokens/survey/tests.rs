@@ -8,7 +8,7 @@ fn written(bytes: &[u8]) -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn a_text_is_told_with_the_entropy_of_its_bytes() {
+fn a_text_is_described_with_the_entropy_of_its_bytes() {
     let told = survey(written(b"abababab").path(), None, None).unwrap();
 
     assert_eq!((told.format, told.tokens, told.distinct), ("text", 8, 2));

@@ -60,7 +60,7 @@ fn parameters_are_those_of_the_published_table() {
 }
 
 #[test]
-fn slots_stand_behind_the_segments() {
+fn slots_follow_the_segments() {
     let plan = stories().plan(64);
     let places = plan.injection_specs();
     let places: Vec<_> = places.iter().map(|place| (place.slot, place.boundary)).collect();
@@ -111,7 +111,7 @@ fn a_line_runs_in_parts_as_in_one_piece() {
 }
 
 #[test]
-fn what_stands_behind_a_position_does_not_touch_it() {
+fn later_positions_do_not_affect_earlier_ones() {
     let _no_grad = NoGrad::new();
     for positions in [Positions::Learned, Positions::Rotary] {
         let host = build(&tiny(positions), 20);
@@ -138,7 +138,7 @@ fn shorter_texts_are_read_and_longer_ones_refused() {
 }
 
 #[test]
-fn contradictory_shapes_are_told() {
+fn contradictory_shapes_are_reported() {
     let fields = |change: fn(&mut TransformerSpec)| -> Vec<&str> {
         let mut spec = TransformerSpec::default();
         change(&mut spec);

@@ -106,7 +106,7 @@ fn divergence_stops_an_update_without_undoing_it() {
 }
 
 #[test]
-fn a_stop_before_the_first_step_is_no_failure() {
+fn a_stop_before_the_first_step_isnt_a_failure() {
     let mut config = small_config();
     config.target_kl = Some(1e-12);
     let record = cue(config).learn_with(|_, evaluation| nudge(evaluation, 0.01));

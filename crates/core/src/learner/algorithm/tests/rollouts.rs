@@ -223,7 +223,7 @@ fn an_action_that_its_masks_forbid_is_an_error_and_not_a_small_number() {
 
 /// Every env was rolled back before its first decision.
 #[test]
-fn a_rollout_without_a_step_is_no_mistake() {
+fn a_rollout_without_a_step_isnt_a_mistake() {
     let mut bench = Bench::new(2, 4);
 
     let unusable = bench.finalize().expect("it is finished").map(|_| ());

@@ -47,7 +47,7 @@ fn a_scaled_loss_teaches_the_same() {
 
 /// Not the policy's fault: the scale falls until gradients fit.
 #[test]
-fn an_overflow_of_scaled_gradients_is_no_failure_and_the_scale_outlasts_the_process() {
+fn an_overflow_of_scaled_gradients_isnt_a_failure_and_the_scale_outlasts_the_process() {
     let mut training = scaled();
 
     let update = training.learn_with(|_, evaluation| spoil_gradient(evaluation));

@@ -89,7 +89,7 @@ fn reached(module: &dyn SeedModule, [tokens, dim]: [i64; 2], changed: Range<i64>
 }
 
 #[test]
-fn what_stands_behind_a_position_does_not_touch_it() {
+fn later_positions_do_not_affect_earlier_ones() {
     for (id, ..) in IDS {
         let module = build(blueprint_named(&registry(), id), 8, 1);
         let difference = reached(&*module, [10, 8], 6..10);

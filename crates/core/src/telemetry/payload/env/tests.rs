@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn compute_that_no_episode_comes_to_is_the_most_that_can_be_told() {
+fn compute_beyond_any_episode_saturates() {
     let (train_macs, val_macs) = (u64::MAX, 1);
     let read = EpisodeCompute { train_macs, val_macs };
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::telemetry::examples;
 
 #[test]
-fn what_is_undefined_has_no_key_and_what_is_no_number_has_one() {
+fn an_undefined_value_has_no_key_and_one_of_nan_has_one() {
     let mut update = examples::learner_update();
     update.measured.approx_kl = None;
     update.measured.loss_value = Some(Num(f64::NAN));
