@@ -89,7 +89,7 @@ ConvShape strided(Draws& d) {
 
 void play_block(const Kernels& k, Draws& d, Record& record) {
   const int64_t form = d.below(16);
-  const ConvShape s = form == 0 ? wide(d) : form < 6 ? strided(d) : dense(d), outer = strided(s);
+  const ConvShape s = form == 0 ? wide(d) : form < 6 ? strided(d) : dense(d), outer = simic::strided(s);
   const bool pooled = d.coin() && outer.height > 1 && outer.width > 1, adds = !pooled && d.coin(), wants_x_grad = d.coin();
   const int64_t padded = packed_channels(s.outputs), in = s.batch * s.positions() * s.inputs;
   const int64_t z_count = s.batch * outer.positions() * s.outputs;

@@ -71,7 +71,7 @@ void run_backward(const Tensor& objective) {
     if (at == front.end()) at = front.insert(at, {node, node->topological_nr(), variable_list(node->num_inputs())});
     add_to(at->grads[edge.input_nr], std::move(grad));
   };
-  // What has arrived at an edge, if the node that computes its next gradient can add it there.
+  // The gradient that has arrived at an edge, if the node that computes its next gradient can add it there.
   const auto take_begun = [&](const torch::autograd::Edge& edge) {
     auto at = std::find_if(front.begin(), front.end(), [&](const Reached& r) { return r.node == edge.function.get(); });
     if (at == front.end()) return Tensor();

@@ -25,7 +25,7 @@ simic::Windows checked_windows(const Tensor& windows, at::ScalarType kind, const
 }
 
 struct CrossEntropyNode final : KernelNode {
-  // Of the objective by the logits.
+  // The gradient of the objective by the logits.
   Tensor grad;
 
   std::string name() const override { return "SimicCrossEntropy"; }

@@ -2,14 +2,14 @@
 
 namespace {
 
-// ---- blocks: convolution, batch norm, ReLU; a residual in front of the ReLU or a 2x2 max pool behind it
+// ---- blocks: convolution, batch norm, ReLU; a residual in front of the ReLU or a 2x2 max pool after it
 
 struct BlockNode final : KernelNode {
   ConvShape shape;
   // `residual`: of blocks with `adds`.
   Kept x, weight, residual;
   bool adds;
-  // What the gradient of x has come to on other ways, for this node to add to; undefined where it begins here.
+  // The gradient of x from other paths, for this node to add to; undefined where it begins here.
   Tensor begun;
   // The convolution's result and, where there is a pool, that of each window which it chose.
   Tensor z, chosen;
@@ -30,7 +30,7 @@ struct BlockNode final : KernelNode {
     const Tensor image = channels_innermost(x.get()), w = channels_innermost(weight.get());
     const bool is_ours = is_unshared(grads[0]);
     const Tensor grad = channels_innermost(grads[0]), added = adds ? channels_innermost(residual.get()) : Tensor();
-    // What passes the ReLU is the residual's gradient, in the place of the block's own where that is not shared.
+    // The gradient that passes the ReLU is the residual's, in the place of the block's own where that is not shared.
     const Tensor passed = !adds ? Tensor() : is_ours ? grad : new_image_like(grad);
     const auto& k = kernels();
     const int64_t stride = packed_channels(shape.outputs);
@@ -95,7 +95,7 @@ void check_residual(const Tensor& residual, const ConvShape& shape, bool pooled)
 Tensor block(const Tensor& x, const Tensor& weight, const Tensor& gamma, const Tensor& beta, const Tensor& running_mean,
              const Tensor& running_variance, double momentum, double epsilon, int64_t stride, bool pooled,
              const Tensor& residual) {
-  const ConvShape shape = strided_shape(x, weight, stride), outer = simic::behind(shape);
+  const ConvShape shape = strided_shape(x, weight, stride), outer = simic::strided(shape);
   check_residual(residual, outer, pooled);
   const int64_t channels = shape.outputs, of_numbers = packed_channels(channels);
   for (const Tensor* t : {&gamma, &beta, &running_mean, &running_variance}) check_numbers(*t, channels, "a batch norm's tensor");

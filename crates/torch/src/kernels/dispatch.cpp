@@ -49,7 +49,7 @@ const Kernels& kernels() {
 
 extern "C" {
 
-// The name of level `index`, null behind the last; `available`: this CPU has its instructions.
+// The name of level `index`, null after the last; `available`: this CPU has its instructions.
 const char* simic_kernel_level(size_t index, bool* available) {
   const auto& all = levels();
   if (index >= all.size()) return nullptr;

@@ -59,7 +59,7 @@ Tensor head(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 // ---- layers of seeds: convolution, SiLU, group norm, SiLU
 
-// How a layer's result y enters features h.
+// The entry of a layer's result y into features h.
 struct Onto {
   // h, or undefined: the result is y.
   Tensor features;
@@ -83,7 +83,7 @@ struct LayerNode final : KernelNode {
     for (Tensor* kept : {&z, &means, &inverses}) kept->reset();
   }
 
-  // Of x, the weight, γ, β and the features that y enters, where these are not x.
+  // The gradients of x, the weight, γ, β and the features that y enters, where these are not x.
   variable_list apply(variable_list&& grads) override {
     forbid_second_derivative();
     variable_list out(5);
@@ -312,7 +312,7 @@ char* operator_call(Tensor** out, F&& body) {
 
 extern "C" {
 
-// Whether the kernels serve `x`: f32 on CPU. Under autocast libtorch decides in which type to compute. Throws nothing.
+// Returns whether the kernels serve `x`: f32 on CPU. Under autocast libtorch decides in which type to compute. Throws nothing.
 bool simic_is_served(const Tensor* x) { return is_served(*x) && !at::autocast::is_autocast_enabled(at::kCPU); }
 
 // `residual` is null where nothing is added in front of the ReLU.

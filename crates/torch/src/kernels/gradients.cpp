@@ -20,7 +20,7 @@ Tensors defined_grads(Tensor* const* params, size_t n) {
   return grads;
 }
 
-// What is measured of a group's gradients, tensor by tensor, in the order of its columns.
+// Measurements of a group's gradients, tensor by tensor, in the order of its columns.
 struct Statistics {
   double squares = 0, vanishing = 0, exploding = 0, tensors = 0, elements = 0;
 

@@ -62,7 +62,7 @@ Tensor new_image_like(const Tensor& x) { return new_image(x.size(0), x.size(1), 
 
 Tensor new_numbers(int64_t count) { return new_tensor({count}, {1}); }
 
-// Where the gradient of a parameter goes: in its own layout, so that autograd takes it over as it is.
+// Room for the gradient of a parameter, in its own layout, so that autograd takes it over without a copy.
 Tensor new_grad(const Tensor& param) { return new_tensor(param.sizes(), param.strides()); }
 
 const float* read(const Tensor& t) { return t.const_data_ptr<float>(); }
@@ -141,13 +141,13 @@ class Kept {
   void release() { tensor.reset(); }
 };
 
-// Whether no one else sees the values: there is no other handle, and no view of them that is still in use.
+// Returns whether no one else sees the values: there is no other handle, and no view of them that is still in use.
 bool is_unshared(const Tensor& t) { return t.use_count() == 1 && t.has_storage() && t.storage().use_count() == 1; }
 
 struct KernelNode : Node {
   variable_list apply(variable_list&& grads) override = 0;
 
-  // What is computed on the way back has no graph of its own.
+  // Computations on the way back have no graph of their own.
   static void forbid_second_derivative() {
     TORCH_CHECK(!at::GradMode::is_enabled(), "the engine's kernels have no second derivative");
   }

@@ -62,7 +62,7 @@ struct SimicRule {
   Tensor* const* counts;
 };
 
-// What one batch does with the gradients of a group. Columns of the pack; -1: not written.
+// The treatment of the gradients of a group in one batch. Columns of the pack; -1: not written.
 struct SimicTreatment {
   // < 0: not clipped.
   double max_norm;

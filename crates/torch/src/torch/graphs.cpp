@@ -34,8 +34,8 @@ const char* guarded(F&& body) {
 }
 
 struct Graph : at::cuda::CUDAGraph {
-  // Where libtorch stops at an error, its generators refuse all numbers to others, and its allocators ask a graph that may be
-  // gone what it captures.
+  // When libtorch stops at an error, its generators refuse all numbers to others, and its allocators ask a graph that may be
+  // gone for its captures.
   template <typename F>
   void attempt(F&& step) {
     try {
@@ -61,7 +61,7 @@ struct Graph : at::cuda::CUDAGraph {
     } catch (...) {
       // Memory was not asked for yet, or no longer.
     }
-    // Or the next kernel on this thread is told of it.
+    // Or the next kernel on this thread reports it.
     C10_CUDA_CLEAR_ERROR();
   }
 };

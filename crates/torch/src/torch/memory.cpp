@@ -1,4 +1,4 @@
-// Where tensors on a CPU get their memory: small blocks are kept by the thread that frees them, large ones by all threads
+// The memory of tensors on a CPU: small blocks are kept by the thread that frees them, large ones by all threads
 // together.
 //
 // A batch of a small network asks for the same few sizes again and again, and aligned blocks are what the C library is
@@ -24,13 +24,13 @@ constexpr size_t PAGE = 4096;
 // Kept by threads: blocks of up to `SMALL` bytes by cache line, of up to `LARGE` by page.
 constexpr size_t SMALL = 64 << 10;
 constexpr size_t LARGE = 1 << 20;
-// Of each thread, in bytes.
+// The limit of each thread, in bytes.
 constexpr size_t MOST_KEPT = 32 << 20;
 
 struct Header {
   size_t size;
   Header* next;
-  // Of a large block, the number of large blocks that had been asked for when it was freed.
+  // For a large block: the number of large blocks that had been asked for when it was freed.
   size_t freed_at;
 };
 static_assert(sizeof(Header) <= LINE);
@@ -133,7 +133,7 @@ class LargeBlocks {
         if (fits && (best == nullptr || has < (*best)->size)) best = place;
       }
       asked += 1;
-      // The blocks behind it were freed still earlier.
+      // The blocks after it were freed still earlier.
       idle = std::exchange(*place, nullptr);
       if (best != nullptr) {
         found = *best;
@@ -152,7 +152,7 @@ class LargeBlocks {
       give_back();
       block = map(size);
     }
-    // In the words of libtorch's own allocator, by which errors are told apart.
+    // In the words of libtorch's own allocator, by which errors are distinguished.
     TORCH_CHECK(block != nullptr, "can't allocate memory: you tried to allocate ", size, " bytes");
     return block;
   }
@@ -230,7 +230,7 @@ void simic_keep_tensor_blocks() {
   c10::SetCPUAllocator(allocator, PRIORITY);
 }
 
-// Of freed blocks, kept by the calling thread for itself.
+// Bytes of freed blocks that the calling thread keeps for itself.
 size_t simic_kept_bytes() {
   const KeptBlocks* blocks = kept_blocks();
   return blocks != nullptr ? blocks->bytes() : 0;

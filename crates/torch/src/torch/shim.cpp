@@ -129,8 +129,8 @@ void simic_free_error(char* error) {
   if (error != no_memory_for_text) std::free(error);
 }
 
-// Whether the first CUDA device computes bf16 rather than emulating it (compute capability 8.0 and up). libtorch looks for
-// its CUDA part at the first such question and never again.
+// Returns whether the first CUDA device computes bf16 rather than emulating it (compute capability 8.0 and up). libtorch
+// looks for its CUDA part at the first such question and never again.
 bool simic_cuda_computes_bf16() noexcept {
   try {
     const auto& hooks = at::detail::getCUDAHooks();

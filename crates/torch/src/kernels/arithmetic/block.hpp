@@ -1,5 +1,5 @@
-// A block of a host: convolution, batch norm by the batch's statistics, ReLU and, if asked for, a 2x2 max pool behind it or
-// a residual that is added in front of it, forward and backward; and the same with fixed statistics, folded into the
+// A block of a host: convolution, batch norm by the batch's statistics, ReLU and, if asked for, a 2x2 max pool after it or a
+// residual that is added in front of it, forward and backward; and the same with fixed statistics, folded into the
 // convolution.
 //
 // The convolution's result `z` is kept for the backward pass, and what each window of the pool chose of it; what lies
@@ -24,7 +24,7 @@ INLINE int64_t block_scratch_backward(const ConvShape& s) {
   const int64_t images = images_of_chunk(s);
   const int64_t of_x = (s.stride > 1 ? pad_scratch(s, s.inputs, images, 1) : 0) + images * s.positions() * s.inputs;
   const int64_t of_channels = 18 * most(period_of(s.outputs), packed_channels(s.outputs));
-  return of_x + pad_scratch(behind(s), s.outputs, images, 1) + chunk_room(s) + 2 * weight_totals(s) + of_channels + 512;
+  return of_x + pad_scratch(strided(s), s.outputs, images, 1) + chunk_room(s) + 2 * weight_totals(s) + of_channels + 512;
 }
 
 // ---- forward and backward
@@ -40,7 +40,7 @@ void block_forward(const ConvShape& s, const float* x, const float* packed, floa
   float* room = scratch.take(chunk_room(s));
   float* guess = scratch.take(period);
   float* guesses = scratch.take(channels);
-  const int64_t positions = behind(s).positions(), of_image = positions * channels;
+  const int64_t positions = strided(s).positions(), of_image = positions * channels;
   zero(mean, channels);
   zero(variance, channels);
   for (int64_t first = 0; first < s.batch; first += images) {
@@ -107,7 +107,7 @@ INLINE void activate_pooled(const Line& lanes, const ConvShape& s, const float* 
 // pool, or null. `chosen`: what a pooled block needs on its way back, or null.
 void block_activate(const ConvShape& shape, const float* z, const float* scale, const float* shift, bool pooled,
                     const float* residual, float* out, float* chosen, int64_t images, float* memory) {
-  const ConvShape s = behind(shape);
+  const ConvShape s = strided(shape);
   if (pooled)
     return lined(s.outputs, [&](auto lanes) INLINE_LAMBDA {
       activate_pooled(lanes, s, z, scale, shift, out, chosen, images);
@@ -135,7 +135,7 @@ void block_activate(const ConvShape& shape, const float* z, const float* scale, 
 // Per channel: Σ dy and Σ dy·(z - mean), dy being the gradient in front of the ReLU, which came through a pool, if there
 // is `chosen`, or not.
 //
-// Window by window in both cases, so that a block gives the same bits whether its pool is computed with it or behind it
+// Window by window in both cases, so that a block gives the same bits whether its pool is computed with it or after it
 // (the pool's gradient is zero where this leaves positions out).
 template <class Line>
 INLINE void add_sums(const Line& lanes, const ConvShape& s, const float* z, const float* chosen, const float* grad,
@@ -243,7 +243,7 @@ void block_backward(const ConvShape& shape, const float* x, const float* z, cons
                     const float* backwards, float* x_grad, bool is_begun, float* weight_grad, float* gamma_grad,
                     float* beta_grad, float* residual_grad, float* memory) {
   Scratch scratch = {memory};
-  const ConvShape s = behind(shape);
+  const ConvShape s = strided(shape);
   const int64_t images = images_of_chunk(shape), channels = s.outputs, period = period_of(channels);
   const int64_t padded_channels = packed_channels(channels);
   const bool pooled = chosen != nullptr;

@@ -65,7 +65,7 @@ ALONE void convolve_columns(const Rows& rows, int64_t first, int64_t lines, int6
   const Padded& in = *rows.in;
   const int64_t inputs = in.channels, step = inputs * M, row = in.row * M, stride = rows.stride, tap = inputs * stride;
   const int64_t of_image = in.positions() * rows.channels, of_row = in.width * rows.channels;
-  // Of the next line: its row, its group's images, and where its outputs go.
+  // Row and group's images of the next line, and the place of its outputs.
   int64_t y = first % in.height, images = rows.images - first / in.height * M;
   float* to = rows.out + first / in.height * M * of_image + y * of_row + column * rows.channels;
   for (int64_t line = first; line < lines; line += ROWS) {
@@ -193,7 +193,7 @@ ALONE void weight_grads_columns(const float* x, const Padded& in, const float* g
         for (int r = 0; r < ROWS; ++r)
           for (int dx = 0; dx < K; ++dx)
             for (int g = 0; g < G; ++g) {
-              // What lies behind the last channel is a neighbour's, and its sum is thrown away.
+              // A value after the last channel is a neighbour's, and its sum is thrown away.
               const auto of = Wide::load(under - r * out.row * M + (K / 2 - dx) * channels * M + g * 16);
               for (int i = 0; i < INPUTS; ++i) sums[r][dx][i][g] = Wide::fma(values[i], of, sums[r][dx][i][g]);
             }

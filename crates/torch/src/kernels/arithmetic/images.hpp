@@ -29,7 +29,7 @@ struct Scratch {
   INLINE double* take_doubles(int64_t entries) { return reinterpret_cast<double*>(take(2 * entries)); }
 };
 
-// Fetches the cache line of a float that is read or written soon; what lies behind the end of an array is left alone.
+// Fetches the cache line of a float that is read or written soon, and does nothing after the end of an array.
 INLINE void fetch(const float* at) { __builtin_prefetch(at, 0, 2); }
 
 INLINE void zero(float* to, int64_t n) { std::memset(to, 0, n * sizeof(float)); }
@@ -101,7 +101,7 @@ INLINE Padded pad(const ConvShape& s, int64_t channels, int64_t images, int64_t 
   return p;
 }
 
-// The same table over dense images that need no border; no kernel may read behind their end.
+// The same table over dense images that need no border; no kernel may read beyond their end.
 INLINE Padded over_dense(Padded p, const float* data) {
   p.data = const_cast<float*>(data);
   p.together = 1;
@@ -146,7 +146,7 @@ INLINE void interleave_run(const float* const (&from)[M], int64_t floats, float*
   if (at < floats) vectors(at, static_cast<int>(floats - at));
 }
 
-// Where in `from`, in which images are `floats` apart, the images of a group begin; null behind the last image.
+// Beginnings of the images of a group in `from`, in which images are `floats` apart; null after the last image.
 template <int M>
 INLINE void find_group(const float* from, int64_t floats, int64_t first, int64_t images, const float* (&of_group)[M]) {
   for (int64_t m = 0; m < M; ++m) of_group[m] = first + m < images ? from + (first + m) * floats : nullptr;

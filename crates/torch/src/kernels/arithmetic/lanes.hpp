@@ -70,11 +70,11 @@ struct Native {
   static INLINE V sub(V a, V b) { return a - b; }
   static INLINE V mul(V a, V b) { return a * b; }
   static INLINE V div(V a, V b) { return a / b; }
-  // a < b ? x : y, lane by lane; false where a or b is no number.
+  // a < b ? x : y, lane by lane; false where a or b is NaN.
   static INLINE V select_less(V a, V b, V x, V y) { return a < b ? x : y; }
   // a == b ? x : y.
   static INLINE V select_equal(V a, V b, V x, V y) { return a == b ? x : y; }
-  // v where it is larger or no number, else m: libtorch's maximum of a pool.
+  // v where it is larger or NaN, else m: libtorch's maximum of a pool.
   static INLINE V larger(V m, V v) {
     const V most = m < v ? v : m;
     return v != v ? v : most;
@@ -347,7 +347,7 @@ struct Lanes : LanesOf<W>::Type {
     else Base::store_some(to, v, n);
   }
   static INLINE V zero() { return Base::all(0); }
-  // x where positive, else 0; what is no number stays.
+  // x where positive or NaN, else 0.
   static INLINE V relu(V x) { return Base::select_less(x, zero(), zero(), x); }
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int ROWS = 16;
 
-// What is known of 16 rows: their largest logit and its place, Σ exp(z - largest) and the logarithm of that.
+// Results of 16 rows: their largest logit and its place, Σ exp(z - largest) and the logarithm of that.
 struct RowSums {
   Flat::V highest, sum, log_sum;
   float places[ROWS];
@@ -52,7 +52,7 @@ INLINE RowSums sum_rows(const float* logits, int64_t classes, int rows, float* m
     Flat::store(column, e);
     out.sum = Flat::add(out.sum, e);
   }
-  // A sum that is no number has no logarithm either.
+  // Makes the logarithm of NaN or infinity NaN.
   out.log_sum = Flat::add(logarithm<Flat>(out.sum), Flat::sub(out.sum, out.sum));
   return out;
 }

@@ -30,7 +30,7 @@ INLINE typename L::V exponential(typename L::V x) {
   const V y = L::add(L::fma(p, L::mul(r, r), r), L::all(1.0f));
   const V scaled = L::from_bits(L::iadd(L::bits(y), L::shift_left(L::bits(shifted), 23)));
   const V finite = L::select_less(x, lowest, L::zero(), scaled);
-  // Also where x is no number: it stays none.
+  // Also where x is NaN: it stays NaN.
   return L::select_less(x, beyond, finite, L::mul(x, L::all(__builtin_inff())));
 }
 

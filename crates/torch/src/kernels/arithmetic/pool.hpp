@@ -6,7 +6,7 @@
 
 namespace {
 
-// How positions that lie side by side become lanes: 16 / `C` of `C` channels each, or, where `C` is 0, the channels of
+// The lanes of positions that lie side by side: 16 / `C` of `C` channels each, or, where `C` is 0, the channels of
 // one. Windows of a pool lie side by side as their results do.
 template <int C>
 struct Lined {
@@ -38,7 +38,7 @@ struct Lined {
     }
   }
 
-  // Where the windows whose results stand at `at` begin in a row.
+  // The beginning in a row of the windows whose results stand at `at`.
   INLINE int64_t corner(int64_t at, int64_t c) const { return 2 * at - c; }
 
   INLINE V factor(const float* by_channel, int64_t c) const {

@@ -7,7 +7,7 @@
 
 namespace {
 
-// Weights `[inputs][outputs]` of what lies `offset` floats behind a position.
+// Weights `[inputs][outputs]` of the floats that are `offset` floats after a position.
 struct Tap {
   int64_t offset;
   const float* weights;

@@ -1,4 +1,4 @@
-// What seeds are made of: a convolution with SiLU and group norm behind it, squeeze and excitation, a norm alone.
+// The parts of seeds: a convolution followed by SiLU and group norm, squeeze and excitation, a norm alone.
 // All of it is per sample, so a sample passes through while it is close to the core.
 
 #pragma once
@@ -77,7 +77,7 @@ struct Norm {
       v[1] = Flat::mul(v[0], v[0]);
     });
     for (int64_t group = 0; group < groups; ++group) {
-      // What rounding has taken from the mean.
+      // The error of the mean by rounding.
       const double off = sum_of_group(first, group) / values();
       const double variance = sum_of_group(second, group) / values() - off * off;
       inverses[group] = static_cast<float>(1 / __builtin_sqrt(variance + epsilon));
@@ -231,10 +231,10 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
   double* betas = scratch.take_doubles(channels);
   double* totals = scratch.take_doubles(weight_totals(s));
   zero(gammas, channels), zero(betas, channels), zero(totals, weight_totals(s));
-  // Of one sample: silu(z) and its slope, and the gradient behind the norm. Of a chunk: dz.
+  // For one sample: silu(z) and its slope, and the gradient after the norm. For a chunk: dz.
   float* values = scratch.take(of_image);
   float* slopes = scratch.take(of_image);
-  float* behind = scratch.take(of_image);
+  float* after_norm = scratch.take(of_image);
   float* dz = scratch.take(images * of_image + SLACK);
   float* through = scratch.take(is_added ? images * of_image : 0);
   float* room = scratch.take(chunk_room(s));
@@ -279,10 +279,10 @@ void layer_backward(const Layer& layer, const float* x, const float* z, const fl
       over_flat(of_image, norm.period, [&](int64_t at, int64_t offset, int k) INLINE_LAMBDA {
         Flat::V value, slope;
         silu_and_slope(norm.apply(activate(at, k), offset), value, slope);
-        Flat::store_at_most(behind + at, Flat::mul(Flat::load_at_most(g + at, k), slope), k);
+        Flat::store_at_most(after_norm + at, Flat::mul(Flat::load_at_most(g + at, k), slope), k);
       });
       const auto again = [&](int64_t at, int k) INLINE_LAMBDA { return Flat::load_at_most(a + at, k); };
-      norm.backward(a, behind, alpha, mean, inverse, gammas, betas, again, finish);
+      norm.backward(a, after_norm, alpha, mean, inverse, gammas, betas, again, finish);
     }
     float* of_x = x_grad == nullptr ? nullptr : x_grad + first * s.positions() * s.inputs;
     convolve_chunk_back(s, x + first * s.positions() * s.inputs, in, with_border(s, of_grads, dz, count), count, backwards,

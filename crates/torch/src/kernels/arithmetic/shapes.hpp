@@ -1,5 +1,5 @@
-// What kernels and libtorch's side agree on: shapes, and the sizes of packed weights. Compiled for every level, so all
-// of it is inlined.
+// The agreement of the kernels and libtorch's side: shapes, and the sizes of packed weights. Compiled for every level, so
+// all of it is inlined.
 
 #pragma once
 
@@ -25,8 +25,8 @@ struct ConvShape {
   SHAPE_INLINE int64_t elements() const { return kernel * kernel * (depthwise ? 1 : inputs); }
 };
 
-// A convolution that leaves images as they are behind `s`.
-SHAPE_INLINE ConvShape behind(const ConvShape& s) {
+// A convolution at every position of the images that `s` leaves.
+SHAPE_INLINE ConvShape strided(const ConvShape& s) {
   return {s.batch, s.out_height(), s.out_width(), s.inputs, s.outputs, s.kernel, s.depthwise};
 }
 

@@ -1,4 +1,4 @@
-// What kernels and libtorch's side agree on about updates: the constants of one step. Compiled for every level.
+// The agreement of the kernels and libtorch's side about updates: the constants of one step. Compiled for every level.
 
 #pragma once
 
@@ -17,7 +17,7 @@ struct AdamwStep {
   float scale, lr, beta1, one_less_beta1, beta2, one_less_beta2, eps, keep, correction;
 };
 
-// Where images lie in stored bytes: `rows` runs of `run` values, `pitch` bytes apart; windows are `step` bytes apart.
+// The place of images in stored bytes: `rows` runs of `run` values, `pitch` bytes apart; windows are `step` bytes apart.
 struct WindowShape {
   int64_t rows, run, pitch, step;
 };

@@ -1,5 +1,5 @@
 // The kernels of one level, as plain functions over f32 arrays. All images are channels-last and dense. `memory` is
-// scratch of as many floats as the function beside tells, aligned to 64 bytes; what it holds does not matter.
+// scratch of as many floats as the function next to it says, aligned to 64 bytes; what it holds does not matter.
 //
 // Nothing here knows libtorch: kernels are compiled once a level, with that level's instructions, and what libtorch's
 // headers inline must not be.

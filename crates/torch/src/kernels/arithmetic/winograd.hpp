@@ -184,7 +184,7 @@ INLINE int64_t tiles_room(const ConvShape& s) {
   return 2 * points_of(s) * plane_of(s) + (tile_side(s) + 3) * bordered_row(s);
 }
 
-// What `tiles_room` holds.
+// The content of `tiles_room`.
 struct TilesRoom {
   int64_t plane;
   float *windows, *other, *zeros, *columns;
