@@ -4,12 +4,12 @@ use bevy_ecs::prelude::*;
 
 use crate::health::Position;
 
-/// How long a run is; known once the data is loaded.
+/// The length of a run, known once the data is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLength {
     /// Rounds `first_round..end_round` are played.
     pub first_round: u32,
-    /// The round behind the last one.
+    /// The round after the last one.
     pub end_round: u32,
     /// Steps of an episode.
     pub max_steps: u32,
@@ -52,7 +52,7 @@ impl RunClock {
         self.step
     }
 
-    /// Whether the episodes of the round end with this step.
+    /// Returns whether the episodes of the round end with this step.
     pub fn is_last_step(&self) -> bool {
         self.step == self.length.max_steps
     }

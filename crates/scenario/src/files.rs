@@ -76,7 +76,7 @@ pub fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Where `path` leads: a file called [`LATEST`] to the folder beside it that it names, everything else to itself.
+/// The target of `path`: of a file called [`LATEST`] the folder next to it that it names, of everything else itself.
 pub fn follow_latest(path: &Path) -> PathBuf {
     if !(path.ends_with(LATEST) && path.is_file()) {
         return path.into();

@@ -1,4 +1,4 @@
-//! How a run fares: the first failure of any system stops the schedules, with its place attached.
+//! The health of a run: the first failure of any system stops the schedules, with its place attached.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::{fmt, io};
 use bevy_ecs::prelude::*;
 use serde::Serialize;
 
-/// Where in a run something happened; `None` where it does not apply.
+/// A place in a run; `None` where it does not apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Position {
     /// 0-based.
@@ -46,12 +46,12 @@ pub struct Failure {
     place: Option<Box<Place>>,
 }
 
-/// The place of a failure, as far as it is known.
+/// The place of a failure, as far as known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     env: Option<usize>,
-    /// Where a system does more than one work on more than one batch: what it did, as `schedule::Work::phase` names it, and on
-    /// which.
+    /// If a system does more than one work on more than one batch: the work, as `schedule::Work::phase` names it, and the
+    /// batch.
     work: Option<(&'static str, usize)>,
 }
 
@@ -173,13 +173,13 @@ impl<T, E: Into<io::Error>> AtPath<T> for Result<T, E> {
 pub struct EngineError {
     /// The work that failed, as `schedule::Work::phase` names it.
     pub phase: &'static str,
-    /// Where in the run.
+    /// The place in the run.
     pub position: Position,
     /// The failure.
     pub failure: Failure,
 }
 
-/// Whether the run still runs. The first failure counts; later ones are its consequences.
+/// The health of a run. The first failure counts; later ones are its consequences.
 #[derive(Resource, Default)]
 pub struct RunHealth {
     /// The first one.

@@ -1,7 +1,7 @@
 //! Randomness: every draw of the engine comes from `derive(seed, domain, indices)`.
 //!
 //! A stream is named by what it is for, never by who draws first, so nothing here depends on the order of work: envs
-//! may run on any thread, in any number. Two generators stand behind one trait: [`RunRng`] for everything that a run
+//! may run on any thread, in any number. Two generators implement one trait: [`RunRng`] for everything that a run
 //! draws, [`ContentRng`] for what defines a data set and must therefore not depend on any crate. The drawing helpers
 //! are ours, because the `rand` crate's are not stable across versions.
 

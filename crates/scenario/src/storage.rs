@@ -162,8 +162,8 @@ impl File {
         self.file.set_modified(time)
     }
 
-    /// Whether the file still has its name: it was not deleted, moved or replaced by another. A file system that does not
-    /// answer counts as in place; a later write shows whether it is.
+    /// Returns whether the file still has its name: it was not deleted, moved or replaced by another. A file system that
+    /// does not answer counts as in place; a later write shows whether it is.
     pub fn is_in_place(&self) -> bool {
         match (self.path.metadata(), self.file.metadata()) {
             (Ok(there), Ok(ours)) => are_one_file(&there, &ours),
@@ -172,7 +172,7 @@ impl File {
         }
     }
 
-    /// Of the open file, wherever its name is by now.
+    /// The metadata of the open file, wherever its name is by now.
     ///
     /// # Errors
     /// If the file system does not answer.
@@ -204,7 +204,7 @@ impl Write for File {
     }
 }
 
-/// Whether there is nothing at a path, in place of an answer that could not be had.
+/// Returns whether there is nothing at a path, in place of an answer that could not be had.
 fn says_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
@@ -284,14 +284,14 @@ pub fn symlink(target: &str, link: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(target, link)
 }
 
-/// Whether two are of one file: a name may refer to another file later.
+/// Returns whether two are of one file: a name may refer to another file later.
 #[cfg(unix)]
 pub fn are_one_file(one: &Metadata, other: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Elsewhere files cannot be told apart.
+/// Elsewhere files cannot be distinguished.
 #[cfg(not(unix))]
 pub fn are_one_file(_: &Metadata, _: &Metadata) -> bool {
     true
@@ -346,8 +346,8 @@ pub fn replace_by_way_of(draft: &str, path: &Path, content: &[u8]) -> io::Result
     sync_folder_of(path)
 }
 
-/// That nothing is at `path`, or something of the kind that is to take its place. A rename would put a file in the place of a
-/// device, and would leave what a link leads to as it was.
+/// Checks that nothing is at `path`, or something of the kind that is to take its place. A rename would put a file in the
+/// place of a device, and would leave the target of a link unchanged.
 fn is_replaceable(path: &Path, is_kind: fn(&Metadata) -> bool) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(there) if !is_kind(&there) => Err(io::Error::new(
@@ -397,7 +397,7 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes `folder` one that holds these files and nothing else: they are written into a folder beside it, which then takes its
+/// Makes `folder` one that holds these files and nothing else: they are written into a folder next to it, which then takes its
 /// place; what was there before goes last.
 ///
 /// # Errors
@@ -405,7 +405,7 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
 pub fn replace_folder(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
     is_replaceable(folder, Metadata::is_dir)?;
     put_back(folder)?;
-    let (fresh, old) = (beside(folder, "new"), beside(folder, "old"));
+    let (fresh, old) = (sibling(folder, "new"), sibling(folder, "old"));
     for leftover in [&fresh, &old] {
         if leftover.exists() {
             remove_dir_all(leftover)?;
@@ -432,19 +432,19 @@ pub fn replace_folder(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> 
     Ok(())
 }
 
-/// Puts back what a kill between the two renames of [`replace_folder`] has left beside `folder`.
+/// Puts back what a kill between the two renames of [`replace_folder`] has left next to `folder`.
 ///
 /// # Errors
 /// If it cannot be renamed.
 pub fn put_back(folder: &Path) -> io::Result<()> {
-    let old = beside(folder, "old");
+    let old = sibling(folder, "old");
     match !folder.exists() && old.is_dir() {
         true => rename(&old, folder),
         false => Ok(()),
     }
 }
 
-fn beside(folder: &Path, suffix: &str) -> PathBuf {
+fn sibling(folder: &Path, suffix: &str) -> PathBuf {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     folder.with_file_name(format!(".{name}.{suffix}"))
 }

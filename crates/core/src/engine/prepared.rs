@@ -92,7 +92,7 @@ impl Prepared {
     pub fn past(label: &str, file: ScenarioFile, overrides: &[Override], names: &Catalog) -> Result<Self, SetupError> {
         let text = &file.text;
         let input = Input { label, text, overrides };
-        let loaded = scenario::load_beside(&input, file.folder.as_deref(), names).map_err(SetupError::Scenario)?;
+        let loaded = scenario::load_in(&input, file.folder.as_deref(), names).map_err(SetupError::Scenario)?;
         Ok(Self {
             loaded,
             file,

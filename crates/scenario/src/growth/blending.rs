@@ -1,9 +1,9 @@
-//! How a seed enters the host: operators, curves, targets and lengths of its ramps.
+//! The entry of a seed into the host: operators, curves, targets and lengths of its ramps.
 
 use super::coded_enum;
 
 coded_enum! {
-    /// How a seed's residual enters the host.
+    /// The operator by which a seed's residual enters the host.
     AlphaAlgorithm {
         /// `h + α·δ`, with the host's features `h` and the seed's residual `δ`.
         Add = 1 => "ADD",

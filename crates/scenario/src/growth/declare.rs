@@ -1,4 +1,4 @@
-//! How members of the vocabulary are declared: closed sets with codes and names, and values that are written as text.
+//! Declarations of the members of the vocabulary: closed sets with codes and names, and values that are written as text.
 
 /// Serde in the form that `text` gives and `FromStr` reads.
 #[doc(hidden)]

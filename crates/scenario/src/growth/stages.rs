@@ -69,7 +69,7 @@ pub struct GateCheck {
     pub value: Option<f64>,
     /// The value that it was compared with.
     pub threshold: Option<f64>,
-    /// Whether it was good enough.
+    /// True if it was good enough.
     pub passed: bool,
 }
 
@@ -78,14 +78,14 @@ pub struct GateCheck {
 pub struct GateResult {
     /// The gate.
     pub level: GateLevel,
-    /// Whether the seed may enter the next stage.
+    /// True if the seed may enter the next stage.
     pub passed: bool,
     /// Every comparison.
     pub checks: smallvec::SmallVec<[GateCheck; 4]>,
 }
 
 coded_enum! {
-    /// Why a seed was pruned.
+    /// The reason of a prune.
     PruneReason {
         /// Ordered by the controller.
         Policy = 0 => "policy",
@@ -104,7 +104,7 @@ coded_enum! {
     }
 }
 coded_enum! {
-    /// Who ordered a lifecycle change.
+    /// The initiator of a lifecycle change.
     Initiator {
         /// The controller.
         Policy = 0 => "policy",

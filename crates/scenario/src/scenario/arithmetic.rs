@@ -1,4 +1,4 @@
-//! How numbers are computed: optimizers, precisions and kernels, which several sections name.
+//! The computation of numbers: optimizers, precisions and kernels, which several sections name.
 
 use crate::schema::choice;
 

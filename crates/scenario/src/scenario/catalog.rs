@@ -46,7 +46,7 @@ pub struct BlueprintEntry {
     pub name: String,
     /// One line.
     pub summary: String,
-    /// Whether scenarios and controllers may choose it.
+    /// True if scenarios and controllers may choose it.
     pub selectable: bool,
     /// The features that it grows in.
     pub grows_in: Vec<Topology>,
@@ -139,7 +139,7 @@ impl Catalog {
         self.settings.get(&(subject, name.to_ascii_lowercase()))
     }
 
-    /// Whether the blueprint of that name, one that there is, grows in hosts with other features only.
+    /// Returns whether the blueprint of that name, one that there is, grows in hosts with other features only.
     pub(super) fn is_for_others(&self, blueprint: &str, topology: Topology) -> bool {
         let mut namesakes = self
             .blueprints
@@ -157,7 +157,7 @@ impl Catalog {
         growing.map(|known| known.name.as_str()).collect()
     }
 
-    /// Whether the blueprint of that name grows nothing and only serves as a control.
+    /// Returns whether the blueprint of that name grows nothing and only serves as a control.
     pub(super) fn is_placebo(&self, blueprint: &str) -> bool {
         self.blueprints
             .iter()

@@ -129,7 +129,8 @@ impl DataSource {
         }
     }
 
-    /// Whether its files, unless they are compressed, have records of one size, which can be read when they are needed.
+    /// Returns whether its files, unless they are compressed, have records of one size, which can be read when they are
+    /// needed.
     pub fn has_records(&self) -> bool {
         matches!(
             self,

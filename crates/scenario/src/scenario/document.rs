@@ -54,7 +54,7 @@ pub fn read_declared<T: Described + DeserializeOwned>(
     }
 }
 
-/// Whether a text writes a field of `T` that no scenario has.
+/// Returns whether a text writes a field of `T` that no scenario has.
 pub fn declares<T: Described>(text: &str) -> bool {
     let kind: &'static Kind = const { &T::KIND };
     let has = |kind: &Kind, name: &str| children(kind).iter().any(|field| field.name == name);

@@ -46,7 +46,7 @@ impl HostChoice {
     }
 }
 
-/// Whether `name`, of `task.freeze`, stands for the layer that is called `layer`.
+/// Returns whether `name`, of `task.freeze`, stands for the layer that is called `layer`.
 pub fn stands_for(name: &str, layer: &str) -> bool {
     let below = layer.strip_prefix(name);
     name == "all" || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -217,7 +217,7 @@ pub struct HostOutline {
 }
 
 impl HostOutline {
-    /// Whether `name`, of `task.freeze`, stands for a layer that it has, for tensors of one, or for all statistics.
+    /// Returns whether `name`, of `task.freeze`, stands for a layer that it has, for tensors of one, or for all statistics.
     pub fn has_layer(&self, name: &str) -> bool {
         let is_of = |layer: &String| stands_for(name, layer) || part_of(name, layer).is_some();
         name == STATISTICS || self.layers.iter().any(is_of)

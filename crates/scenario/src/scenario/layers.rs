@@ -58,14 +58,14 @@ impl Override {
         }
     }
 
-    /// Whether both set the same field, or one a part of the other's.
+    /// Returns whether both set the same field, or one a part of the other's.
     pub fn overlaps(&self, other: &Self) -> bool {
         let (mine, theirs) = (paths::segments(&self.path), paths::segments(&other.path));
         let shared = mine.len().min(theirs.len());
         mine[..shared] == theirs[..shared]
     }
 
-    /// Whether the value is text as it stands: what a text field takes without quotes.
+    /// Returns whether the value is plain text, which a text field takes without quotes.
     pub(super) fn is_plain_text(&self, root: &'static Kind) -> bool {
         let kind = match paths::lookup(root, &self.path) {
             Ok(found) => found.kind,

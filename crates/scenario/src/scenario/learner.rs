@@ -71,7 +71,7 @@ choice! {
 }
 
 impl Algorithm {
-    /// Whether it compares the probabilities of choices with those of the policy that acted.
+    /// Returns whether it compares the probabilities of choices with those of the policy that acted.
     pub const fn needs_behaviour(&self) -> bool {
         !matches!(self, Self::Clone(_))
     }
@@ -128,7 +128,7 @@ section! {
 }
 
 impl LearnerConfig {
-    /// Whether it learns from recordings, without an env.
+    /// Returns whether it learns from recordings, without an env.
     pub const fn is_offline(&self) -> bool {
         !self.recordings.sets.is_empty()
     }

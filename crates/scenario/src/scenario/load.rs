@@ -64,14 +64,14 @@ static LOWEST: LazyLock<(String, Option<Node>)> = LazyLock::new(|| {
 /// # Errors
 /// Every problem found, with its position.
 pub fn load(input: &Input<'_>, catalog: &Catalog) -> Result<Loaded, Report> {
-    load_beside(input, None, catalog)
+    load_in(input, None, catalog)
 }
 
 /// As [`load`], for a file in `folder`, where relative paths begin: what a task of own images leaves to its data is found there.
 ///
 /// # Errors
 /// Every problem found, with its position.
-pub fn load_beside(input: &Input<'_>, folder: Option<&Path>, catalog: &Catalog) -> Result<Loaded, Report> {
+pub fn load_in(input: &Input<'_>, folder: Option<&Path>, catalog: &Catalog) -> Result<Loaded, Report> {
     let mut layering = Layering::new(input);
     let Some(layers) = layering.read_layers(input, folder) else {
         return Err(Report::new(layering.sources, layering.problems));

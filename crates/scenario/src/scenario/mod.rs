@@ -60,7 +60,7 @@ pub use learner::{
     RecordingsConfig,
 };
 pub use lifecycle::{GateConfig, GateMode, LifecycleConfig, OnCommit};
-pub use load::{Input, Loaded, load, load_beside};
+pub use load::{Input, Loaded, load, load_in};
 pub use needs::{MeasurementNeed, RewardProfile};
 pub use paths::UnknownField;
 pub use policy::{ActionSpace, FeatureGroup, HeadConditioning, MaskConfig, NetConfig, OpBias, PolicyConfig};

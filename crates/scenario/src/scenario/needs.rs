@@ -1,5 +1,5 @@
-//! How often a reward must know what the counterfactual pass measures. The check of a scenario holds section `attribution` to
-//! it.
+//! The times at which a reward must know what the counterfactual pass measures. The check of a scenario holds section
+//! `attribution` to them.
 
 /// Times at which a reward must know the contributions of the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum MeasurementNeed {
 pub struct RewardProfile {
     /// Times at which it must know the contributions of the seeds.
     pub measurement: MeasurementNeed,
-    /// Whether committed seeds must stay players of the counterfactual pass.
+    /// True if committed seeds must stay players of the counterfactual pass.
     pub measures_committed: bool,
     /// Its charge for as many parameters as the host has, in percentage points of an episode; `None` if its rent isn't a
     /// multiple of the size.

@@ -132,7 +132,7 @@ pub fn form_inside(variants: &'static [Variant], word: &str, catalog: &Catalog) 
     })
 }
 
-/// Whether a part may be chosen at `path`, so that the catalog knows what may be set below it.
+/// Returns whether a part may be chosen at `path`, so that the catalog knows what may be set below it.
 pub fn takes_part(root: &'static Kind, path: &str) -> bool {
     lookup(root, path).is_ok_and(|found| match found.kind {
         Kind::Settings(_) => true,

@@ -155,7 +155,7 @@ impl Excerpt {
         };
         let mut before = around(&mut text[..start].chars().rev());
         let mut after = around(&mut text[start..].chars());
-        // A line that fits is there as a whole; of a longer one, what is not needed behind the problem is shown before it.
+        // A line that fits is there as a whole. In a longer one, room that isn't needed after the problem is used before it.
         let room_before = WINDOW - after.len().min(WINDOW - BEFORE);
         let is_cut_before = before.len() > room_before;
         before.truncate(room_before);
@@ -190,7 +190,7 @@ impl Excerpt {
     }
 }
 
-/// Whether a problem stops the run.
+/// The severity of a problem: an error stops the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -203,7 +203,7 @@ pub enum Severity {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Whether it stops the run.
+    /// Its severity.
     pub severity: Severity,
     /// The text that is wrong.
     pub(crate) span: Span,
@@ -265,7 +265,7 @@ impl Problem {
 /// A problem without the text that it points into, for programs to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProblemRow {
-    /// Whether it stops the run.
+    /// Its severity.
     pub severity: Severity,
     /// The file or the argument as the user gave it.
     pub source: String,
@@ -301,7 +301,7 @@ impl Report {
         Self { sources, problems }
     }
 
-    /// Whether any problem stops the run.
+    /// Returns whether any problem stops the run.
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
     }

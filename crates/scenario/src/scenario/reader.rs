@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// Whether a name and a colon come next.
+    /// Returns whether a name and a colon come next.
     fn at_key(&self) -> bool {
         let mut ahead = Reader {
             noted: Vec::new(),

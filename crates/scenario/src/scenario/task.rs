@@ -233,7 +233,7 @@ choice! {
 
 /// Number of tokens of a text file: the bytes, and the one that ends the file.
 pub const BYTE_VOCABULARY: i64 = 257;
-/// Number of tokens of a procedural text: few enough for a small host to learn what follows each of them.
+/// Number of tokens of a procedural text: few enough for a small host to learn the successors of each of them.
 pub const SYNTH_VOCABULARY: i64 = 64;
 
 section! {

@@ -85,7 +85,7 @@ impl Node {
         }
     }
 
-    /// Whether it is `(key: a)` or `name(key: a)`, also without a field.
+    /// Returns whether it is `(key: a)` or `name(key: a)`, also without a field.
     pub fn is_record(&self) -> bool {
         match &self.value {
             Value::Record(..) => true,

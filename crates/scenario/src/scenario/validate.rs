@@ -148,7 +148,7 @@ fn check_network(policy: &PolicyConfig, findings: &mut Findings) {
     }
 }
 
-/// Whether the controller and its schedule fit the task.
+/// Checks that the controller and its schedule fit the task.
 fn check_controller(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
     let policy = &scenario.policy;
     if policy.controller == "heuristic" && policy.heuristic.rotation.is_empty() {
@@ -208,7 +208,7 @@ fn check_entries(entries: &[ScheduleEntry], task: &TaskSpec, findings: &mut Find
     }
 }
 
-/// Whether the topology that episodes start with fits task and controller.
+/// Checks that the topology that episodes start with fits task and controller.
 fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findings: &mut Findings) {
     if scenario.policy.controller == "static" && scenario.initial_topology == InitialTopology::Empty {
         let message = "the static controller needs seeds, but initial_topology is empty";
@@ -239,7 +239,7 @@ fn check_topology(scenario: &Scenario, task: &TaskSpec, catalog: &Catalog, findi
 
 const ACTION_SPACE: &str = "policy.masks.action_space";
 
-/// Whether an action space leaves something to do.
+/// Checks that an action space leaves something to do.
 fn check_action_space(scenario: &Scenario, catalog: &Catalog, findings: &mut Findings) {
     let space = &scenario.policy.masks.action_space;
     let lists = [
@@ -277,7 +277,7 @@ fn is_empty<T>(list: &Option<Vec<T>>) -> bool {
     list.as_ref().is_some_and(Vec::is_empty)
 }
 
-/// Whether a list excludes a member; an empty list is another finding.
+/// Returns whether a list excludes a member; an empty list is another finding.
 fn excludes<T: PartialEq>(list: &Option<Vec<T>>, member: &T) -> bool {
     list.as_ref()
         .is_some_and(|list| !list.is_empty() && !list.contains(member))
@@ -309,7 +309,7 @@ fn check_heuristic(scenario: &Scenario, space: &ActionSpace, findings: &mut Find
     }
 }
 
-/// Whether the damage done on purpose can take effect.
+/// Checks that the damage done on purpose can take effect.
 fn check_faults(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     let sizes = task.data.part_sizes(&task.split);
     let batches = sizes.map(|sizes| task.train_batches(sizes.train, scenario.run.n_envs));
@@ -338,7 +338,7 @@ fn check_faults(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings) {
     }
 }
 
-/// Whether contributions can be measured, and whether those are measured that the reward pays for.
+/// Checks that contributions can be measured, and that those are measured that the reward pays for.
 fn check_reward(scenario: &Scenario, profile: &RewardProfile, findings: &mut Findings) {
     let (mode, attribution) = (scenario.reward.mode(), &scenario.attribution);
     let need = profile.measurement;
@@ -365,7 +365,7 @@ fn check_reward(scenario: &Scenario, profile: &RewardProfile, findings: &mut Fin
     }
 }
 
-/// Whether rollouts, schedules and statistics of the learner fit the run.
+/// Checks that rollouts, schedules and statistics of the learner fit the run.
 fn check_learner(scenario: &Scenario, findings: &mut Findings) {
     let learner = &scenario.learner;
     if learner.episodes_per_update > scenario.run.rounds {

@@ -100,7 +100,7 @@ impl<T: Described> Described for Box<T> {
     const KIND: Kind = T::KIND;
 }
 
-/// Closed sets that are written as text, such as the members of action heads beside the blueprints.
+/// Closed sets that are written as text, such as the members of action heads other than the blueprints.
 macro_rules! members {
     ($($type:ty => $noun:literal,)*) => {
         $(impl $crate::schema::Described for $type {

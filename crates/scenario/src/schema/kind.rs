@@ -6,7 +6,7 @@ use std::ops::{Bound, RangeBounds};
 /// A key of a record, or a value inside `name(…)`; an unnamed one shares the path of the choice itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// As it is written; empty for an item without a name.
+    /// The name in a scenario; empty for an item without one.
     pub name: &'static str,
     /// Its meaning.
     pub doc: &'static str,
@@ -14,7 +14,7 @@ pub struct Field {
     pub unit: Option<&'static str>,
     /// Kind of its value.
     pub kind: Kind,
-    /// Whether it may be left out.
+    /// True if it may be left out.
     pub has_default: bool,
 }
 
@@ -76,7 +76,7 @@ const fn is_same(a: &str, b: &str) -> bool {
 /// One member of a choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// As it is written.
+    /// The name in a scenario.
     pub name: &'static str,
     /// Meaning of this choice.
     pub doc: &'static str,
@@ -155,7 +155,7 @@ impl Kind {
 pub struct FloatRange(pub Bound<f64>, pub Bound<f64>);
 
 impl FloatRange {
-    /// Whether the number lies in it.
+    /// Returns whether the number lies in it.
     pub fn contains(&self, value: f64) -> bool {
         value.is_finite() && (self.0, self.1).contains(&value)
     }
@@ -198,12 +198,12 @@ pub enum Names {
         noun: &'static str,
         /// In words.
         form: &'static str,
-        /// Whether a text has it.
+        /// Returns whether a text has it.
         accepts: fn(&str) -> bool,
     },
 }
 
-/// Where names are registered.
+/// The subjects that names are registered for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// Tasks, by their presets.

@@ -21,7 +21,7 @@
 
 mod kind;
 pub mod range;
-/// Where declarations find serde: its attribute takes no `$crate`, and a glob import may be repeated.
+/// The place in which declarations find serde: its attribute takes no `$crate`, and a glob import may be repeated.
 #[doc(hidden)]
 pub mod derive {
     pub use serde as simic_serde;

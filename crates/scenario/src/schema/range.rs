@@ -36,7 +36,7 @@ pub const OPEN_FRACTION: Kind = float(Excluded(0.0), Excluded(1.0));
 pub const SHARE: Kind = float(Excluded(0.0), Included(1.0));
 /// More than 0.
 pub const POSITIVE: Kind = float(Excluded(0.0), Unbounded);
-/// Of pixels from 0 to 1; what is computed from a network may lie a little below.
+/// The mean of pixels from 0 to 1; one that a network gives may lie a little below.
 pub const MEAN: Kind = float(Included(-1.0), Included(1.0));
 
 /// Name of a task.
@@ -66,7 +66,7 @@ pub const RUN_NAME: Kind = Kind::Text(Names::Form {
     accepts: |text| text.is_empty() || is_plain_name(text, 64),
 });
 
-/// Whether a text is 1 to `longest` letters, digits, `.`, `_` or `-`, starting with a letter or digit.
+/// Returns whether a text is 1 to `longest` letters, digits, `.`, `_` or `-`, starting with a letter or digit.
 pub fn is_plain_name(text: &str, longest: usize) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     text.len() <= longest && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(part)

@@ -100,7 +100,7 @@ fn listed(names: &[String]) -> String {
 }
 
 impl NameError {
-    /// That a part can have this name, as far as its letters go.
+    /// Checks that a part can have this name, as far as its letters go.
     ///
     /// # Errors
     /// [`NameError::Refused`].
@@ -138,7 +138,7 @@ impl<T: ?Sized + Send + Sync + 'static> Registry<T> {
     }
 
     /// As [`Self::register`], for a part that is made from settings. `S` declares them with [`section!`](crate::section): a
-    /// scenario writes them beside the name, and they are checked, explained and given defaults like any field.
+    /// scenario writes them with the name, and they are checked, explained and given defaults like any field.
     pub fn register_with<S>(
         &mut self,
         name: impl Into<String>,

@@ -1,7 +1,7 @@
 use super::*;
 
 choice! {
-    /// How it is done.
+    /// The manner.
     #[derive(Copy)]
     pub enum Manner {
         /// at once
@@ -27,7 +27,7 @@ section! {
         share: f64 = 0.5, FRACTION;
         /// Limits.
         limits: Option<Vec<f64>>, POSITIVE;
-        /// How it is done.
+        /// The manner.
         manner: Manner = Manner::AtOnce;
         /// Name of a controller.
         controller: String, CONTROLLER;

@@ -30,7 +30,7 @@ const CLASSES: [(i32, i32, ErrorClass); 13] = [
 ];
 
 impl ErrorClass {
-    /// Of an error with this number.
+    /// The class of the error with this number.
     pub fn of(number: i32) -> Option<Self> {
         let mut rows = CLASSES.iter();
         let row = rows.find(|(linux, macos, _)| number == *if cfg!(target_os = "macos") { macos } else { linux });

@@ -1,9 +1,9 @@
 //! Storage that fails when a test wants it to: the n-th operation below a folder meets a fault, and a killed process or a
-//! power cut leave behind what they would leave on a disk.
+//! power cut leave what they would leave on a disk.
 //!
 //! Nothing is watched unless somebody holds a [`StorageFaults`]; then each operation asks first, by its name here. In place of a
 //! process that ends, a storage that is *dead*: every later operation fails and changes nothing, so the program winds up
-//! without a trace. A power cut also takes back what was not synchronised: data behind the last sync of a file, and names that
+//! without a trace. A power cut also takes back what was not synchronised: data after the last sync of a file, and names that
 //! were given, moved or taken away since the last sync of their folder.
 
 use std::fs::{self, OpenOptions};
@@ -43,7 +43,7 @@ impl Fault {
         Self::PowerCut,
     ];
 
-    /// Whether the process does not live to see it.
+    /// Returns whether the process does not live to see it.
     pub const fn is_deadly(self) -> bool {
         matches!(self, Self::Kill | Self::Torn | Self::PowerCut)
     }
@@ -93,7 +93,7 @@ struct State {
     journal: Journal,
 }
 
-/// How many are watched: one look at it is all that storage costs otherwise.
+/// The number of those that are watched: one look at it is all that storage costs otherwise.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static WATCHED: RwLock<Vec<Arc<Watched>>> = RwLock::new(Vec::new());
 
@@ -135,7 +135,7 @@ impl Drop for StorageFaults {
     }
 }
 
-/// Who watches `path`.
+/// The watcher of `path`.
 fn watcher(path: &Path) -> Option<Arc<Watched>> {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return None;
@@ -144,7 +144,7 @@ fn watcher(path: &Path) -> Option<Arc<Watched>> {
     all.iter().find(|watched| path.starts_with(&watched.root)).cloned()
 }
 
-/// That an operation is about to be done of which nothing else is to be known.
+/// Announces an operation of which nothing else is to be known.
 ///
 /// # Errors
 /// Here and below: what the operation is to fail with.
@@ -199,7 +199,7 @@ pub(super) fn renames(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Whether `path` has been put away already.
+/// Returns whether `path` has been put away already.
 pub(super) fn removes(path: &Path) -> io::Result<bool> {
     consult(Operation::Remove, path)?;
     let mut is_in_trash = false;
@@ -226,7 +226,7 @@ pub(super) fn has_synced_folder(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// Whether only the first half of an operation, a write, is to be done.
+/// Returns whether only the first half of an operation, a write, is to be done.
 fn consult(operation: Operation, path: &Path) -> io::Result<bool> {
     watcher(path).map_or(Ok(false), |watched| watched.consult(operation, path))
 }
@@ -262,7 +262,7 @@ impl Watched {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where files are kept that a power cut would bring back.
+    /// The folder that keeps the files that a power cut would bring back.
     fn trash(&self) -> PathBuf {
         self.root.with_extension("trash")
     }

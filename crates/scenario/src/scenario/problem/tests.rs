@@ -13,7 +13,7 @@ fn columns_count_characters_not_bytes_nor_a_mark_of_their_order() {
     let mut cursor = Cursor::new("(\n  näme: 3)");
     assert_eq!(cursor.position(10), (2, 8));
     assert_eq!(cursor.position(2), (2, 1), "a step back");
-    assert_eq!(cursor.position(99), (2, 11), "behind the end");
+    assert_eq!(cursor.position(99), (2, 11), "after the end");
     assert_eq!(Cursor::new("\u{feff}(a)").position(4), (1, 2));
 }
 

@@ -1,4 +1,4 @@
-//! Whether data, host, batches and slots of a task fit together.
+//! Checks that data, host, batches and slots of a task fit together.
 
 use super::Findings;
 use crate::files::counted;
@@ -96,7 +96,7 @@ fn check_residency(scenario: &Scenario, task: &TaskSpec, findings: &mut Findings
     }
 }
 
-/// Whether the file of a section whose path may be left out is named.
+/// Checks that a section whose path may be left out names its file.
 fn check_files(task: &TaskSpec, findings: &mut Findings) {
     let (path, field, what, example) = match &task.data {
         DataSource::Parquet(table) => (&table.path, "path", "table", "parquet((path: \"train.parquet\"))"),
@@ -128,7 +128,7 @@ fn check_text(task: &TaskSpec, findings: &mut Findings) {
     }
 }
 
-/// Whether a host reads the text: what it reads at all, how many tokens, and at most how many at a time.
+/// Checks that a host reads the text: whether it reads text at all, how many tokens, and at most how many at a time.
 fn check_reader(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     let Some(text) = task.data.text() else {
         if host.topology == Topology::Tokens {
@@ -198,7 +198,7 @@ fn check_host(task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     }
 }
 
-/// Whether the layers that are not trained are there, and the envs that start from given weights.
+/// Checks that the layers that are not trained are there, and the envs that start from given weights.
 fn check_weights(scenario: &Scenario, task: &TaskSpec, host: &HostOutline, findings: &mut Findings) {
     for (index, name) in task.freeze.iter().flatten().enumerate() {
         if !host.has_layer(name) {
