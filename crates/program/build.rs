@@ -1,4 +1,4 @@
-//! What the program was built from, for the manifests of its runs, and libtorch's folder.
+//! The sources that the program was built from, for the manifests of its runs, and libtorch's folder.
 //!
 //! Only this package asks for the commit: a commit compiles the program's few lines again and nothing else.
 
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the numbers of a run are made of, below the root of the repository.
+/// The sources that determine the numbers of a run, below the root of the repository.
 const INGREDIENTS: [&str; 5] = ["crates", "src/prior_art", "assets", "Cargo.toml", "Cargo.lock"];
 
 fn main() {

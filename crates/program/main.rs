@@ -6,7 +6,7 @@ use simic_engine::cli;
 use simic_engine::extend::Build;
 use simic_engine::prelude::*;
 
-/// What the build script has found out.
+/// The findings of the build script.
 const BUILD: Build = Build {
     git_commit: option_env!("SIMIC_ENGINE_GIT_COMMIT"),
     git_diff: option_env!("SIMIC_ENGINE_GIT_DIFF"),

@@ -118,8 +118,8 @@ fn compile_graphs(include: &Path, out: &Path) {
     let has = |folder: &Path, headers: [&str; 2]| headers.iter().all(|header| folder.join(header).exists());
     // The second is made where libtorch is compiled with CUDA.
     let is_for_cuda = has(include, ["ATen/cuda/CUDAGraph.h", "c10/cuda/impl/cuda_cmake_macros.h"]);
-    let beside = include.join("../../nvidia/cu13/include");
-    let cuda = [beside, "/usr/local/cuda/include".into()]
+    let bundled = include.join("../../nvidia/cu13/include");
+    let cuda = [bundled, "/usr/local/cuda/include".into()]
         .into_iter()
         .filter(|folder| is_for_cuda && folder.exists())
         .inspect(|folder| println!("cargo:rerun-if-changed={}", folder.display()))

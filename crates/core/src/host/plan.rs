@@ -138,8 +138,8 @@ impl HostPlan {
         self.layer("head", Head { classes })
     }
 
-    /// Training leaves as it is what `names` stand for, as `task.freeze` has them: layers with their running statistics, tensors
-    /// of layers, or [`STATISTICS`].
+    /// Excludes from training what `names` stand for, as in `task.freeze`: layers with their running statistics, tensors of
+    /// layers, or [`STATISTICS`].
     #[must_use]
     pub fn frozen(mut self, names: &[String]) -> Self {
         for op in &mut self.ops {
@@ -189,7 +189,7 @@ impl HostPlan {
         }
     }
 
-    /// How a CPU computes the convolutions of the host's own layers in f32: each with its algorithm, in order. For example
+    /// The convolutions of the host's own layers as a CPU computes them in f32: each with its algorithm, in order. For example
     /// `3→8 at 32x32 by direct sums, 8→16 at 16x16 by tiles of 4x4`.
     pub fn convolutions(&self) -> String {
         let mut all: Vec<String> = Vec::new();
@@ -380,7 +380,7 @@ impl HostPlan {
                             "task.freeze: the host has no {part}; valid: {names}"
                         )));
                     }
-                    params.freeze_behind(trained, |name| {
+                    params.freeze_after(trained, |name| {
                         *is_whole || parts.iter().any(|part| stands_for(part, name))
                     })?;
                     match op.frozen.has_statistics {

@@ -12,20 +12,21 @@ use torch_sys::C_tensor;
 use super::level::are_left_out;
 use crate::torch::ffi::{self, optional_pointer, pointer};
 
-/// Whether the operators here take `x`: f32 on CPU, no autocast to another type, and a thread that is not
+/// Returns whether the operators here take `x`: f32 on CPU, no autocast to another type, and a thread that is not
 /// [forced to leave them out](super::ForcedKernels::none).
 pub fn is_served(x: &Tensor) -> bool {
     // SAFETY: `x` outlives the call, which reads its metadata only.
     !are_left_out() && unsafe { ffi::simic_is_served(x.as_ptr()) }
 }
 
-/// Whether the engine's kernels compute convolutions of `inputs` to `outputs` channels with square kernels `kernel` wide:
-/// of 1 or 3, up to 64 channels. Beyond, libtorch's blocked products are faster. With `depthwise` filters any odd kernel.
+/// Returns whether the engine's kernels compute convolutions of `inputs` to `outputs` channels with square kernels
+/// `kernel` wide: of 1 or 3, up to 64 channels. Beyond, libtorch's blocked products are faster. With `depthwise` filters
+/// any odd kernel.
 pub const fn serves_convolution(inputs: i64, outputs: i64, kernel: i64, depthwise: bool) -> bool {
     inputs <= 64 && outputs <= 64 && (depthwise || kernel <= 3)
 }
 
-/// Whether [`conv_block`] computes the dense kernels of [`serves_convolution`] at every `stride`-th row and column;
+/// Returns whether [`conv_block`] computes the dense kernels of [`serves_convolution`] at every `stride`-th row and column;
 /// at every second one for whole vectors of channels.
 pub const fn serves_block(inputs: i64, outputs: i64, kernel: i64, stride: i64) -> bool {
     let is_whole = inputs % 16 == 0 && outputs % 16 == 0;

@@ -13,7 +13,7 @@ pub struct KernelLevel {
     index: usize,
     /// Name of the set: `avx512`, `avx2` or `plain`.
     pub name: &'static str,
-    /// Whether this CPU has the instructions.
+    /// True if this CPU has the instructions.
     pub is_available: bool,
 }
 
@@ -39,7 +39,7 @@ thread_local! {
     static LEFT_OUT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether libtorch's operators serve this thread instead of the kernels.
+/// Returns whether libtorch's operators serve this thread instead of the kernels.
 pub(super) fn are_left_out() -> bool {
     LEFT_OUT.get()
 }

@@ -16,7 +16,7 @@ pub struct GroupUpdate<'a> {
     pub max_norm: Option<f64>,
     /// Thresholds, set where this batch's statistics are taken.
     pub statistics: Option<GradientThresholds>,
-    /// Whether this batch counts for the streak of non-finite gradients.
+    /// True if this batch counts for the streak of non-finite gradients.
     pub is_sampled: bool,
     /// `f64`: the env's read pack.
     pub pack: &'a Tensor,

@@ -112,9 +112,10 @@ impl LayerNorm {
 /// some 40 µs forward and 100 µs backward; far beyond, it is several times slower.
 const PRODUCT_POSITIONS: i64 = 4096;
 
-/// Whether every dense 1×1 convolution must be a matrix product, because oneDNN, as libtorch 2.11 has it, writes beyond the
-/// end of a buffer: on x86-64 without AVX-512 in `jit_avx2_1x1_convolution_bwd_weights`, which valgrind shows; with it, in the
-/// gradient of the weight at a stride of 2, for three channels of 96x96, which glibc's checks of the heap show.
+/// Returns whether every dense 1×1 convolution must be a matrix product, because oneDNN, as libtorch 2.11 has it, writes
+/// beyond the end of a buffer: on x86-64 without AVX-512 in `jit_avx2_1x1_convolution_bwd_weights`, which valgrind shows;
+/// with it, in the gradient of the weight at a stride of 2, for three channels of 96x96, which glibc's checks of the heap
+/// show.
 fn needs_products(stride: i64) -> bool {
     #[cfg(target_arch = "x86_64")]
     return stride > 1 || !is_x86_feature_detected!("avx512bw");
@@ -131,11 +132,11 @@ pub struct Conv2d {
     padding: i64,
     stride: i64,
     groups: i64,
-    /// Whether the engine's own kernels compute it where they serve its input.
+    /// True if the engine's own kernels compute it where they serve its input.
     own_kernels: bool,
-    /// Whether they compute a block of it and the layers after it.
+    /// True if they compute a block of it and the layers after it.
     own_block: bool,
-    /// Whether it is a dense 1×1 convolution on CPU: a matrix product over channels.
+    /// True if it is a dense 1×1 convolution on CPU: a matrix product over channels.
     pointwise: bool,
     /// A `[n, 1, 1, 1]` weight and a one-channel input look NCHW to libtorch, whose result would be NCHW then.
     layout_ambiguous: bool,
@@ -203,12 +204,12 @@ impl Conv2d {
         self.by_libtorch(x, bias)
     }
 
-    /// Whether the engine's own kernels compute this convolution of `x`.
+    /// Returns whether the engine's own kernels compute this convolution of `x`.
     pub fn uses_own_kernels(&self, x: &Tensor) -> bool {
         self.own_kernels && is_served(x)
     }
 
-    /// Whether the engine's own kernels compute a block of this convolution of `x` and the layers after it.
+    /// Returns whether the engine's own kernels compute a block of this convolution of `x` and the layers after it.
     pub fn uses_own_block(&self, x: &Tensor) -> bool {
         self.own_block && is_served(x)
     }

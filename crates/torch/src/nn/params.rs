@@ -92,7 +92,7 @@ impl ParamSet {
     ///
     /// # Errors
     /// libtorch's.
-    pub fn freeze_behind(&mut self, kept: usize, is_frozen: impl Fn(&str) -> bool) -> Result<(), TchError> {
+    pub fn freeze_after(&mut self, kept: usize, is_frozen: impl Fn(&str) -> bool) -> Result<(), TchError> {
         let (frozen, trained): (Vec<_>, Vec<_>) =
             self.trainable.drain(kept..).partition(|param| is_frozen(&param.name));
         self.trainable.extend(trained);

@@ -22,7 +22,7 @@ impl Backend {
         Self { device, kernels }
     }
 
-    /// Whether the engine's own kernels compute here. They are written for CPUs.
+    /// Returns whether the engine's own kernels compute here. They are written for CPUs.
     pub const fn uses_own_kernels(self) -> bool {
         matches!((self.device, self.kernels), (Device::Cpu, Kernels::Own))
     }

@@ -47,7 +47,7 @@ pub fn fix_cublas_workspace() -> bool {
     is_alone
 }
 
-/// Whether the process has one thread; false if that is not known.
+/// Returns whether the process has one thread; false if that is not known.
 fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }

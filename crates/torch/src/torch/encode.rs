@@ -62,12 +62,12 @@ impl PlainTensor {
         self.shape.iter().product()
     }
 
-    /// Whether a tensor, of any kind and on any device, has its shape.
+    /// Returns whether a tensor, of any kind and on any device, has its shape.
     pub fn is_of_shape(&self, tensor: &Tensor) -> bool {
         self.shape.iter().map(|&size| size as i64).eq(tensor.size())
     }
 
-    /// Whether a tensor, of any shape and on any device, has its shape and kind.
+    /// Returns whether a tensor, of any shape and on any device, has its shape and kind.
     pub fn fits(&self, tensor: &Tensor) -> bool {
         self.is_of_shape(tensor) && loaded_kind(self.kind).is_ok_and(|kind| kind == tensor.kind())
     }

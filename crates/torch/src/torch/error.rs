@@ -84,7 +84,7 @@ impl TorchError {
         }
     }
 
-    /// The error of a panic: one of tch's carries libtorch's message; any other is taken as it is.
+    /// The error of a panic: one of tch's carries libtorch's message; any other is taken unchanged.
     fn of_panic(text: String) -> Self {
         Self::classify(torch_message(&text).unwrap_or(text))
     }
@@ -105,7 +105,7 @@ thread_local! {
     static CATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is inside [`catch`]: a panic becomes an error, which is reported as one.
+/// Returns whether this thread is inside [`catch`]: a panic becomes an error, which is reported as one.
 pub fn is_catching() -> bool {
     CATCHING.get()
 }

@@ -39,7 +39,7 @@ impl Graph {
     /// captures, and results of the first are read before the second is replayed.
     ///
     /// # Errors
-    /// The reason of [`graphs_unavailable`], where `body` is not run; `body`'s error, as it is ([`capture_error`] sorts it);
+    /// The reason of [`graphs_unavailable`], where `body` is not run; `body`'s error, unchanged ([`capture_error`] sorts it);
     /// work that CUDA does not capture. Except where memory is missing or the device is lost, eager work can continue.
     pub fn capture<E: From<TorchError>>(
         pool_of: Option<&Self>,

@@ -100,7 +100,7 @@ pub fn channels_last(tensor: &Tensor) -> Result<Tensor, TorchError> {
     }
 }
 
-/// Whether the channels of a 4-dimensional tensor are innermost in memory.
+/// Returns whether the channels of a 4-dimensional tensor are innermost in memory.
 pub fn is_channels_last(tensor: &Tensor) -> bool {
     let mut answer = false;
     // SAFETY: `tensor` and `answer` outlive the call.

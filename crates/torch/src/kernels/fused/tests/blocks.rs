@@ -27,7 +27,7 @@ fn before_relu(inputs: &[Tensor], stride: i64) -> Tensor {
     before_relu_by_libtorch([&inputs[0], &inputs[1]], stride, &norm, true, inputs.get(4))
 }
 
-/// Whether rounding could decide the path of a gradient: a ReLU at its bend, or two equal values of a pool.
+/// Returns whether rounding could decide the path of a gradient: a ReLU at its bend, or two equal values of a pool.
 fn is_undecided(inputs: &[Tensor], stride: i64, pooled: bool) -> bool {
     const MARGIN: f64 = 2e-5;
     let inputs: Vec<Tensor> = inputs.iter().map(|input| input.to_kind(Kind::Double)).collect();
