@@ -78,7 +78,7 @@ pub fn show_run(options: &ShowOptions, context: &Context) -> Result<Outcome, Rej
     }
     let live = &feed.state.live;
     let entry = RunEntry::read(&place);
-    let has_ended = matches!(entry.state, ListedState::Told(_)) && !entry.state.is_played();
+    let has_ended = matches!(entry.state, ListedState::Known(_)) && !entry.state.is_played();
     if context.global.json {
         return Ok(context.printer.show_json(&Shown {
             entry,

@@ -298,7 +298,7 @@ impl Watcher {
         }
         self.asked = Some(Instant::now());
         let state = RunEntry::read(self.feed.folder()).state;
-        self.is_paused = state == ListedState::Told(RunState::Paused);
+        self.is_paused = state == ListedState::Known(RunState::Paused);
         let standing = match &self.replay {
             Some(replay) => format!("replay, {} events a tick", SPEEDS[replay.speed]),
             None => state.name().into(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use simic_engine::internals::checkpoint::{CheckpointId, CheckpointName, Checkpoints};
-use simic_engine::internals::record::{ListedState, RunDirectory, list_runs};
+use simic_engine::internals::record::{ListedState::Known, RunDirectory, list_runs};
 use simic_engine::internals::run::{COMMAND_FILE, Command, StopRequest, send_command};
 use simic_engine::internals::telemetry::{RunState, Timestamp};
 use simic_engine::prelude::*;
@@ -40,7 +40,7 @@ fn paused(root: &Path) -> PathBuf {
     let began = Instant::now();
     loop {
         let runs = list_runs(root).unwrap_or_default();
-        if let Some(run) = runs.iter().find(|run| run.state == ListedState::Told(RunState::Paused)) {
+        if let Some(run) = runs.iter().find(|run| run.state == Known(RunState::Paused)) {
             return run.directory.clone();
         }
         assert!(began.elapsed() < Duration::from_secs(120), "it never waits: {runs:?}");
@@ -151,5 +151,5 @@ fn a_signal_ends_a_pause_and_the_step_before_it_is_kept() {
     let run = directory(&report);
     assert_eq!(Checkpoints::of(&run).ids()[0], CheckpointId { round: 1, step: STEP });
     let listed = list_runs(folder.path()).expect("a list");
-    assert_eq!(listed[0].state, ListedState::Told(RunState::Interrupted));
+    assert_eq!(listed[0].state, Known(RunState::Interrupted));
 }

@@ -24,7 +24,7 @@ fn run(run_id: &str, state: ListedState, tags: &[&str], age_s: i64) -> RunEntry 
 
 #[test]
 fn runs_fit_into_eighty_columns_and_show_more_where_there_is_room() {
-    let running = ListedState::Told(RunState::Running);
+    let running = ListedState::Known(RunState::Running);
     let runs = [
         run("20260131-120000-quickstart-ab12", running, &["first"], 42),
         run("20260130-120000-quickstart-cd34", ListedState::Unreadable, &[], 90_000),

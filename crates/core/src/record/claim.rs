@@ -42,14 +42,14 @@ impl RunClaim {
         Ok(Self(Arc::new(file)))
     }
 
-    /// Whether the run directory is still the one that was claimed: not deleted, moved or replaced by another.
+    /// Returns whether the run directory is still the one that was claimed: not deleted, moved or replaced by another.
     pub fn is_in_place(&self) -> bool {
         self.0.is_in_place()
     }
 }
 
-/// Whether the file system, rather than another process, refuses a lock: as Lustre and FUSE may, and NFS without its lock
-/// daemon.
+/// Returns whether the file system, rather than another process, refuses a lock: as Lustre and FUSE may, and NFS without
+/// its lock daemon.
 fn has_no_locks(error: &Error) -> bool {
     error.kind() == ErrorKind::Unsupported || error.raw_os_error().and_then(ErrorClass::of) == Some(ErrorClass::Locks)
 }

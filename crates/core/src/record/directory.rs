@@ -122,7 +122,7 @@ impl RunDirectory {
     /// Creates `root/{run_id}` with `scenario.ron` (`source`, verbatim), `resolved.ron` and a status of `starting`.
     ///
     /// The id is the time, the name, and the first digits of the scenario's hash, so that runs of equal settings are
-    /// recognised at a glance; a second one in the same second gets `-2`. A given `id` is used as it is.
+    /// recognised at a glance; a second one in the same second gets `-2`. A given `id` is used unchanged.
     ///
     /// # Errors
     /// A folder or file that cannot be created, or a run of that `id` that exists.
@@ -169,7 +169,7 @@ impl RunDirectory {
         }
     }
 
-    /// Whether there is one at `path`.
+    /// Returns whether there is one at `path`.
     pub fn is_at(path: &Path) -> bool {
         path.join(RESOLVED_FILE).is_file()
     }
@@ -198,8 +198,8 @@ impl RunDirectory {
         Ok(RunClaim::of(self.resolved_path())?)
     }
 
-    /// Whether a process has claimed the run at `path`; `None` where that is unknown, as on a file system without locks.
-    /// Only a claim that is made at the very moment of this question may be refused because of it.
+    /// Returns whether a process has claimed the run at `path`; `None` where that is unknown, as on a file system without
+    /// locks. Only a claim that is made at the very moment of this question may be refused because of it.
     pub fn is_claimed(path: &Path) -> Option<bool> {
         let file = files::open(&path.join(RESOLVED_FILE)).ok()?;
         match file.try_lock_shared() {

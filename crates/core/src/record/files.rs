@@ -25,7 +25,7 @@ pub(crate) fn bytes_below(folder: &Path) -> u64 {
 }
 
 /// Makes `name` in `folder` a link to `target`. Convenience only: a folder that cannot hold the link, or something else of
-/// that name, is left as it is, with a warning.
+/// that name, stays unchanged, with a warning.
 #[cfg(unix)]
 pub(crate) fn point_at(folder: &Path, name: &str, target: &str) {
     let link = folder.join(name);

@@ -29,7 +29,7 @@ pub enum ListedState {
     Unreadable,
     /// The state that the run reports.
     #[serde(untagged)]
-    Told(RunState),
+    Known(RunState),
 }
 
 impl ListedState {
@@ -39,15 +39,15 @@ impl ListedState {
         let is_gone = is_claimed.map_or_else(|| silence > SILENCE_MS && !is_alive(status.pid), |claimed| !claimed);
         match status.state {
             _ if is_gone => Self::Stale,
-            RunState::Completed | RunState::Interrupted | RunState::Failed => Self::Told(RunState::Stopping),
-            state => Self::Told(state),
+            RunState::Completed | RunState::Interrupted | RunState::Failed => Self::Known(RunState::Stopping),
+            state => Self::Known(state),
         }
     }
 
     const fn of_end(state: RunState) -> Self {
         match state {
-            RunState::Completed | RunState::Interrupted => Self::Told(state),
-            _ => Self::Told(RunState::Failed),
+            RunState::Completed | RunState::Interrupted => Self::Known(state),
+            _ => Self::Known(RunState::Failed),
         }
     }
 
@@ -56,18 +56,19 @@ impl ListedState {
         match self {
             Self::Stale => "stale",
             Self::Unreadable => "unreadable",
-            Self::Told(state) => state.name(),
+            Self::Known(state) => state.name(),
         }
     }
 
-    /// Whether a process says that it plays the run.
+    /// Returns whether a process says that it plays the run.
     pub const fn is_played(self) -> bool {
         use RunState::*;
-        matches!(self, Self::Told(Starting | Running | Paused | Stopping))
+        matches!(self, Self::Known(Starting | Running | Paused | Stopping))
     }
 }
 
-/// Whether there is such a process on this machine. Where the system does not say, a run is known by its heartbeat alone.
+/// Returns whether there is such a process on this machine. Where the system does not say, a run is known by its heartbeat
+/// alone.
 fn is_alive(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
@@ -141,7 +142,7 @@ impl RunEntry {
             (Some(run), _) => entry.state = ListedState::of_end(run.status),
             // It could not begin, or its end could not be recorded: only this says why.
             (None, Ok(status)) if status.state == RunState::Failed && is_claimed != Some(true) => {
-                entry.state = ListedState::Told(RunState::Failed);
+                entry.state = ListedState::Known(RunState::Failed);
             }
             (None, Ok(status)) => entry.state = ListedState::of(status, is_claimed, now),
             (None, Err(_)) if has_record && is_claimed == Some(false) => entry.state = ListedState::Stale,

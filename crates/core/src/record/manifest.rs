@@ -35,7 +35,7 @@ pub struct Build {
     /// Hash of the differences from that commit; absent if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_diff: Option<&'static str>,
-    /// Whether anything of the engine differed, files that git does not know among it.
+    /// True if anything of the engine differed, files that git does not know among it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_dirty: Option<bool>,
     /// Compiler.

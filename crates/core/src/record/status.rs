@@ -115,7 +115,7 @@ impl RunStatus {
     }
 }
 
-/// Whether a run may go from one state to another.
+/// Returns whether a run may go from one state to another.
 pub const fn is_legal_transition(from: RunState, to: RunState) -> bool {
     use RunState::*;
     match to {

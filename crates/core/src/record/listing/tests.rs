@@ -1,4 +1,4 @@
-use super::ListedState::Told;
+use super::ListedState::Known;
 use super::*;
 use crate::telemetry::{Event, examples};
 
@@ -27,7 +27,7 @@ fn a_run_without_an_end_is_stale_if_no_process_has_claimed_it() {
     assert_eq!(ListedState::of(&silent(0), Some(false), NOW), ListedState::Stale);
     assert_eq!(
         ListedState::of(&silent(100_000), Some(true), NOW),
-        Told(RunState::Running)
+        Known(RunState::Running)
     );
 }
 
@@ -36,9 +36,9 @@ fn without_locks_a_run_is_stale_if_it_is_silent_and_its_process_gone() {
     let of = |silent_for_s, pid| ListedState::of(&status(RunState::Starting, silent_for_s, pid), None, NOW);
 
     assert_eq!(of(61, NO_PROCESS), ListedState::Stale);
-    assert_eq!(of(59, NO_PROCESS), Told(RunState::Starting));
+    assert_eq!(of(59, NO_PROCESS), Known(RunState::Starting));
     if cfg!(target_os = "linux") {
-        assert_eq!(of(100_000, std::process::id()), Told(RunState::Starting));
+        assert_eq!(of(100_000, std::process::id()), Known(RunState::Starting));
     }
 }
 
@@ -75,7 +75,7 @@ fn runs_are_listed_by_age_with_what_is_wrong_with_them() {
     assert!(problem(broken).starts_with("its manifest.json cannot be read: "));
     assert_eq!(
         (broken.state, new.state),
-        (Told(RunState::Failed), Told(RunState::Completed))
+        (Known(RunState::Failed), Known(RunState::Completed))
     );
     assert_eq!(new.problem, None);
     assert_eq!(old.state, ListedState::Stale);
