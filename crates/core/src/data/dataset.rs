@@ -53,7 +53,7 @@ pub struct Drawn {
 }
 
 impl DataSet {
-    /// Whether a host reads images like these.
+    /// Checks that a host reads images like these.
     ///
     /// # Errors
     /// Its field that does not agree.
@@ -198,7 +198,7 @@ fn take_bytes(mut images: Vec<u8>, size: usize, split: &Split) -> [Vec<u8>; 3] {
     [images, val, test]
 }
 
-/// Whether every class has samples in a part. `counts` are those of the classes.
+/// Checks that every class has samples in a part. `counts` are those of the classes.
 ///
 /// # Errors
 /// The classes that have none.

@@ -164,7 +164,7 @@ fn read_at(file: &File, buffer: &mut [u8], byte: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, byte)
 }
 
-/// Whether a file is exactly as long as its header says.
+/// Checks that a file is exactly as long as its header says.
 ///
 /// # Errors
 /// Both lengths, or that the length is unknown.

@@ -88,7 +88,7 @@ fn permilles(survey: &Survey) -> (usize, usize) {
     }
 }
 
-/// Whether the split that [`own_images`] writes leaves every class something to validate on.
+/// Checks that the split that [`own_images`] writes leaves every class something to validate on.
 ///
 /// # Errors
 /// The classes that it leaves nothing.

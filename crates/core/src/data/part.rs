@@ -44,7 +44,7 @@ impl Part {
         self.labels.len()
     }
 
-    /// Whether the part is empty.
+    /// Returns whether the part is empty.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -58,7 +58,7 @@ impl Part {
         counts
     }
 
-    /// Whether images are read from their files whenever they are asked for.
+    /// Returns whether images are read from their files whenever they are asked for.
     pub fn is_in_files(&self) -> bool {
         matches!(&self.images, Images::Files(records) if records.are_in_files())
     }

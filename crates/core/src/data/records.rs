@@ -86,7 +86,7 @@ impl Records {
         }
     }
 
-    /// Whether all of them are read from files whenever they are asked for.
+    /// Returns whether all of them are read from files whenever they are asked for.
     pub fn are_in_files(&self) -> bool {
         self.files.iter().all(RecordFile::is_in_a_file)
     }
@@ -119,7 +119,7 @@ impl Records {
 }
 
 impl RecordFile {
-    /// Whether it is read whenever a record is asked for.
+    /// Returns whether it is read whenever a record is asked for.
     pub fn is_in_a_file(&self) -> bool {
         matches!(self.source, Source::File(_))
     }

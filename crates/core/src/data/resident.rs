@@ -164,7 +164,7 @@ impl EvalSet {
         Ok(Self { x, y, len: part.len() })
     }
 
-    /// Whether the part holds no sample, as a test part may.
+    /// Returns whether the part holds no sample, as a test part may.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -59,7 +59,8 @@ impl TaskData {
         }
     }
 
-    /// Whether all classes are called as in `known`, the names that the given network has learnt; the first that isn't is noted.
+    /// Returns whether all classes are called as in `known`, the names that the given network has learnt; the first that
+    /// isn't is noted.
     pub fn compare_classes(&mut self, known: &[String]) -> bool {
         let Self::Images(set) = self else { return true };
         let mut classes = set.class_names.iter().zip(known).enumerate();
@@ -85,7 +86,7 @@ impl TaskData {
         }
     }
 
-    /// Whether the training part is read from its files when it is needed.
+    /// Returns whether the training part is read from its files when it is needed.
     pub fn is_in_files(&self) -> bool {
         match self {
             Self::Images(set) => set.train.is_in_files(),

@@ -51,7 +51,7 @@ pub struct Head {
 /// Reads a header, and nothing after it. The name is what errors call the file.
 pub type ReadHead = fn(&str, &mut dyn Read) -> Result<Head, DataError>;
 
-/// An array as it is in its file.
+/// An array, unchanged from its file.
 #[derive(Debug)]
 pub struct Array {
     pub file: String,

@@ -181,8 +181,8 @@ fn common_scale<'a>(images: impl Iterator<Item = &'a Array>, stated: Option<f64>
     let is_signed = ranges.iter().any(|one| one.0[0] < -rounding);
     let is_usual = stated.is_none_or(|scale| [1.0, BYTE_SCALE].contains(&scale));
     if is_usual && is_dark && !is_signed && largest > 2.0 {
-        let told = |([least, largest], file): &([f32; 2], &str)| format!("{file} from {least} to {largest}");
-        let ranges = listed(ranges.iter().map(told));
+        let text = |([least, largest], file): &([f32; 2], &str)| format!("{file} from {least} to {largest}");
+        let ranges = listed(ranges.iter().map(text));
         let fault = format!("the floats of the parts have different scales ({ranges})");
         return Err(DataError::new(fault, "save all parts with the same scale"));
     }
@@ -202,8 +202,8 @@ fn likely_layout(array: &Array) -> Result<ArrayLayout, DataError> {
         return Ok(ArrayLayout::Nhwc);
     };
     let first = (ArrayLayout::Nchw, second, third == last);
-    let behind = (ArrayLayout::Nhwc, last, second == third);
-    let mut likely = vec![first, behind];
+    let trailing = (ArrayLayout::Nhwc, last, second == third);
+    let mut likely = vec![first, trailing];
     likely.retain(|(_, channels, _)| (1..=4).contains(channels));
     if likely.len() > 1 {
         likely.retain(|(.., is_square)| *is_square);

@@ -41,7 +41,7 @@ pub struct Cifar {
     train: &'static [&'static str],
     test: &'static str,
     class_names: &'static str,
-    /// As it is published.
+    /// The published archive.
     archive: &'static str,
     /// The folder in the archive.
     folder: &'static str,
@@ -85,18 +85,18 @@ impl Cifar {
         self.labels.len() + PIXELS
     }
 
-    /// Whether a file of this name and size belongs to the set.
+    /// Returns whether a file of this name and size belongs to the set.
     pub fn owns(&self, file: &str, bytes: u64) -> bool {
         let is_member = self.members().any(|member| member == file) && self.is_whole(bytes);
         is_member || self.pickles().any(|pickle| pickle == file)
     }
 
-    /// Whether that many bytes are records: others call their files train.bin and test.bin as well.
+    /// Returns whether that many bytes are records: others call their files train.bin and test.bin as well.
     fn is_whole(&self, bytes: u64) -> bool {
         bytes > 0 && bytes.is_multiple_of(self.record() as u64)
     }
 
-    /// Whether the folder is the set's, or has it in it.
+    /// Returns whether the folder is the set's, or has it in it.
     pub fn is_in(&self, folder: &Path) -> bool {
         let is_member = |name: &str| match open_unpacked(&folder.join(name)) {
             Ok(Some(file)) => file.metadata().is_ok_and(|metadata| self.is_whole(metadata.len())),

@@ -79,7 +79,7 @@ pub fn read_folder(folder: &Path, scale: f64) -> Result<Found, DataError> {
     Ok(Found { notes, ..found })
 }
 
-/// Whether a folder has any of the four files.
+/// Returns whether a folder has any of the four files.
 pub fn is_in(folder: &Path) -> bool {
     TRAIN.iter().chain(&TEST).any(|name| published(folder, name).is_some())
 }

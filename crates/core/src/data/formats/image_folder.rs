@@ -29,7 +29,7 @@ const READ: &[&str] = &["png", "jpg", "jpeg", "webp", "bmp", "gif"];
 /// Extensions of images that can't be decoded here.
 const UNREAD: &[&str] = &["tif", "tiff", "avif", "heic", "heif", "jxl"];
 /// Files and folders that systems create, in addition to hidden ones.
-const LEFT_BEHIND: &[&str] = &["__MACOSX", "@eaDir"];
+const OF_SYSTEMS: &[&str] = &["__MACOSX", "@eaDir"];
 /// The reason why a folder in that of a class is not read.
 const INNER: &str =
     "folders inside that of a class (give that one if they are classes or parts; move images up into it)";
@@ -63,7 +63,7 @@ pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
             let mut train = Listing::of(&folder, Entries::of(&folder)?)?;
             let mut part = |names: &[&str]| -> Result<Option<Listing>, DataError> {
                 let folder = root.take_part(names)?;
-                folder.map(|folder| Listing::beside(&train, &folder)).transpose()
+                folder.map(|folder| Listing::next_to(&train, &folder)).transpose()
             };
             let (val, test) = (part(VAL)?, part(TEST)?);
             train.pass_over_rest(root);
@@ -88,25 +88,25 @@ pub fn read(path: &Path, size: Option<usize>) -> Result<Found, DataError> {
     let largest = |pool: &Pool| pool.part.pixels().ok()?.iter().copied().max();
     // The equivalent of 4095 of 65 535 on a scale to 255.
     if heads.are_deep && found.parts().all(|(_, pool)| largest(pool) <= Some(16)) {
-        let told =
+        let note =
             "image_folder: no value is above 16 of 255, as if files of 16 bits held 12: save 16 times the values";
-        found.notes.push(told.into());
+        found.notes.push(note.into());
     }
     Ok(found)
 }
 
-/// Whether there is a folder with folders in it.
+/// Returns whether there is a folder with folders in it.
 pub fn has_folders(folder: &Path) -> bool {
     any_in(folder, Path::is_dir)
 }
 
 fn any_in(folder: &Path, is_it: impl Fn(&Path) -> bool) -> bool {
-    let is_seen = |entry: fs::DirEntry| !is_left_behind(&entry.file_name()) && is_it(&entry.path());
+    let is_seen = |entry: fs::DirEntry| !is_of_system(&entry.file_name()) && is_it(&entry.path());
     fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_seen))
 }
 
-fn is_left_behind(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".") || is_one_of(name, LEFT_BEHIND)
+fn is_of_system(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".") || is_one_of(name, OF_SYSTEMS)
 }
 
 fn is_one_of(name: &OsStr, names: &[&str]) -> bool {
@@ -153,7 +153,7 @@ impl Entries {
         let mut found = Self::default();
         for name in names {
             let path = folder.join(&name);
-            if is_left_behind(&name) {
+            if is_of_system(&name) {
                 found
                     .others
                     .extend(path.is_dir().then_some(("hidden, or created by a system", path)));
@@ -173,17 +173,17 @@ impl Entries {
         Ok(found)
     }
 
-    /// Whether a folder called train is a class: it has images in it, as the folders next to it have.
+    /// Returns whether a folder called train is a class: it has images in it, as the folders next to it have.
     fn is_flat(&self) -> bool {
         let have_images = |is_asked: fn(&OsStr) -> bool| {
             let mut folders = self.folders.iter().filter(|(name, _)| is_asked(name));
             folders.any(|(_, folder)| any_in(folder, |path| path.is_file() && refusal(path).is_none()))
         };
-        let is_no_part = |name: &OsStr| ![TRAIN, VAL, TEST].iter().any(|part| is_one_of(name, part));
-        have_images(|name| is_one_of(name, TRAIN)) && have_images(is_no_part)
+        let is_other = |name: &OsStr| ![TRAIN, VAL, TEST].iter().any(|part| is_one_of(name, part));
+        have_images(|name| is_one_of(name, TRAIN)) && have_images(is_other)
     }
 
-    /// Takes out the folder of a part that has folders of classes in it, or in the one folder in it that is called as it is:
+    /// Takes out the folder of a part that has folders of classes in it, or in the one folder in it, of the same name:
     /// archives have `seg_train/seg_train`.
     fn take_part(&mut self, names: &[&str]) -> Result<Option<PathBuf>, DataError> {
         let is_part = |name: &&OsString| is_one_of(name, names) && has_folders(&self.folders[*name]);
@@ -237,7 +237,7 @@ impl Listing {
     }
 
     /// Reads a part next to the training part. Its classes are those of the training part, or some of them.
-    fn beside(train: &Self, folder: &Path) -> Result<Self, DataError> {
+    fn next_to(train: &Self, folder: &Path) -> Result<Self, DataError> {
         let mut entries = Entries::of(folder)?;
         for (name, folder) in std::mem::take(&mut entries.folders) {
             if !train.classes.contains(&name) {
@@ -290,14 +290,14 @@ impl Listing {
 
     /// Notes the entries next to the folders that are read.
     fn pass_over_rest(&mut self, entries: Entries) {
-        let beside = "next to the folders that are read";
+        let other = "next to the folders that are read";
         let reason = |name: &OsStr| match is_one_of(name, VAL) || is_one_of(name, TEST) {
             true => "named like a part, but without folders of classes",
-            false => beside,
+            false => other,
         };
         let folders = entries.folders.into_iter();
         let folders = folders.map(|(name, folder)| (reason(&name), folder));
-        let files = entries.files.into_iter().map(|file| (beside, file));
+        let files = entries.files.into_iter().map(|file| (other, file));
         self.passed_over.extend(folders.chain(files).chain(entries.others));
     }
 
@@ -395,8 +395,8 @@ fn read_head(path: &Path) -> Result<Head, String> {
 
 /// Five of the images that could not be read.
 fn unreadable<'a>(failures: Failures, path: impl Fn(usize) -> &'a Path) -> DataError {
-    let told = |(index, cause): (usize, String)| format!("{} cannot be read ({cause})", path(index).display());
-    let images = listed_first(5, failures.into_iter().map(told));
+    let line = |(index, cause): (usize, String)| format!("{} cannot be read ({cause})", path(index).display());
+    let images = listed_first(5, failures.into_iter().map(line));
     DataError::new(format!("image {images}"), VALID)
 }
 
@@ -406,11 +406,11 @@ fn passed_over<'a>(listings: impl Iterator<Item = &'a Listing>) -> Vec<String> {
     for (reason, path) in listings.flat_map(|listing| &listing.passed_over) {
         reasons.entry(reason).or_default().push(path);
     }
-    let told = |(reason, paths): (&str, Vec<&PathBuf>)| {
+    let note = |(reason, paths): (&str, Vec<&PathBuf>)| {
         let (count, named) = (paths.len(), listed(paths.iter().map(|path| path.display())));
         format!("image_folder: {count} entries were skipped, as they are {reason}: {named}")
     };
-    reasons.into_iter().map(told).collect()
+    reasons.into_iter().map(note).collect()
 }
 
 #[cfg(test)]

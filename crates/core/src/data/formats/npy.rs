@@ -79,8 +79,8 @@ fn as_json(text: &str) -> String {
     let mut json = String::with_capacity(text.len());
     for item in text.split(',') {
         if !json.is_empty() {
-            let is_behind_last = item.trim_ascii_start().starts_with([')', '}']);
-            json.push(if is_behind_last { ' ' } else { ',' });
+            let is_after_last = item.trim_ascii_start().starts_with([')', '}']);
+            json.push(if is_after_last { ' ' } else { ',' });
         }
         json.push_str(item);
     }

@@ -4,7 +4,7 @@ use crate::data::digits;
 
 #[test]
 fn the_digits_split_is_the_published_one() {
-    // Behind the header of an IDX file.
+    // After the header of an IDX file.
     let labels: Vec<i64> = digits::LABELS[8..].iter().map(|&label| label.into()).collect();
 
     let split = stratified(&labels, 10, digits_task().split);

@@ -119,7 +119,7 @@ pub(super) fn open(path: &Path, format: TokenFormat, vocab: i64) -> Result<Token
     Ok(TokenFile { records, vocab })
 }
 
-/// Whether a file begins as llm.c's do.
+/// Returns whether a file begins as llm.c's do.
 pub(in crate::data) fn has_header(head: &[u8]) -> bool {
     head.get(..HEADER).is_some_and(|head| llm_c(head).is_some())
 }

@@ -67,8 +67,8 @@ pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
     Ok(TokenFile { records, vocab })
 }
 
-/// Whether a text begins with the mark of UTF-16 or UTF-32, or more than three quarters of either its even or its odd bytes
-/// are 0, as the upper halves of Latin letters are; text of one byte a letter has none.
+/// Returns whether a text begins with the mark of UTF-16 or UTF-32, or more than three quarters of either its even or its
+/// odd bytes are 0, as the upper halves of Latin letters are; text of one byte a letter has none.
 fn is_wide(head: &[u8]) -> bool {
     let are_zeros = |first| {
         let zeros = head.iter().skip(first).step_by(2).filter(|byte| **byte == 0);

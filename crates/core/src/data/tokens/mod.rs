@@ -58,7 +58,7 @@ impl TokenSet {
         }
     }
 
-    /// Whether the training part is read from its file when it is needed.
+    /// Returns whether the training part is read from its file when it is needed.
     pub fn is_in_files(&self) -> bool {
         self.tokens.are_in_a_file()
     }
@@ -102,7 +102,7 @@ impl TokenSet {
         }
     }
 
-    /// Whether a host that reads `vocab` different tokens, `block` at a time, reads texts like this.
+    /// Checks that a host that reads `vocab` different tokens, `block` at a time, reads texts like this.
     ///
     /// # Errors
     /// The field that does not agree.

@@ -61,12 +61,12 @@ impl Tokens {
         self.pieces.last().map_or(0, |(at, piece)| at + piece.len())
     }
 
-    /// Whether the stream is empty.
+    /// Returns whether the stream is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the first of them are read from a file.
+    /// Returns whether the first of them are read from a file.
     pub(super) fn are_in_a_file(&self) -> bool {
         let first = self.pieces.first().map(|(_, piece)| piece);
         matches!(first, Some(Piece::File(file)) if file.records.is_in_a_file())
