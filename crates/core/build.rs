@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // Told by the build script of `simic-torch`.
+    // From the build script of `simic-torch`.
     let Some(lib) = env::var_os("DEP_SIMIC_TORCH_LIBTORCH").map(PathBuf::from) else {
         panic!("simic-torch named no libtorch folder");
     };

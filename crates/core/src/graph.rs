@@ -21,7 +21,7 @@ pub struct Graph {
     pub side: i64,
     /// The layers in order; the last makes logits.
     pub layers: Vec<NamedLayer>,
-    /// Where it can grow: the slot, and the layers in front of it.
+    /// Places for growth: the slot, and the layers in front of it.
     pub slots: Vec<(SlotId, usize)>,
 }
 
@@ -92,7 +92,7 @@ pub enum LayerGraph {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeedGraph {
-    /// Where it grew.
+    /// The slot in which it grew.
     pub slot: SlotId,
     /// Id of its blueprint.
     pub blueprint: String,
@@ -100,7 +100,7 @@ pub struct SeedGraph {
     pub channels: i64,
     /// δ.
     pub module: ModuleGraph,
-    /// How δ enters the features.
+    /// The operator by which δ enters the features.
     pub operator: AlphaAlgorithm,
     /// The amplitude a, from 0 to 1.
     pub amplitude: f64,
@@ -217,7 +217,7 @@ impl Graph {
         })
     }
 
-    /// The network with one more seed, behind those that are in its slot already, and the name of its layer. A slot that the
+    /// The network with one more seed, after those that are in its slot already, and the name of its layer. A slot that the
     /// network does not have is none of a seed that has grown in it.
     #[must_use]
     pub fn with_seed(mut self, seed: SeedGraph) -> (Self, String) {

@@ -311,7 +311,7 @@ schedules! {
             again TakeCommand,
         }
     }
-    /// Writes the current round to disk as it is, if a checkpoint is due. State to be kept is registered: plain components and
+    /// Writes the current, unfinished round to disk if a checkpoint is due. State to be kept is registered: plain components and
     /// pairs of systems by [`KeepInRounds`](crate::env::KeepInRounds).
     SaveRound {
         Checkpoint {

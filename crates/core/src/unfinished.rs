@@ -83,7 +83,7 @@ impl UnfinishedRound {
     /// The value of that name.
     ///
     /// # Errors
-    /// There is none, or it is no `T`.
+    /// There is none, or it isn't a `T`.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, UnfinishedRoundError> {
         let text = self.values.get(name);
         let text = text.ok_or_else(|| UnfinishedRoundError::Missing(name.into()))?;

@@ -69,7 +69,7 @@ impl AllowedActions {
         }
     }
 
-    /// Whether all of a command's choices but its slot are allowed.
+    /// Returns whether all of a command's choices but its slot are allowed.
     pub fn allows(&self, command: &LifecycleCommand) -> bool {
         let indices = indices_of(command);
         Head::ALL

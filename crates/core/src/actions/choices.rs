@@ -43,7 +43,7 @@ impl Choices {
         Self(self.0 & !Self::only(member).0)
     }
 
-    /// Whether `member` is in the set. False for any `member` of 64 or more.
+    /// Returns whether `member` is in the set. False for any `member` of 64 or more.
     pub const fn contains(self, member: usize) -> bool {
         member < Self::CAPACITY && self.0 >> member & 1 == 1
     }
@@ -53,7 +53,7 @@ impl Choices {
         self.0.count_ones() as usize
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -16,7 +16,7 @@ pub struct Decision {
     pub command: LifecycleCommand,
     /// The command as head indices, placeholders filled in.
     pub indices: HeadIndices,
-    /// Whether there was nothing to choose.
+    /// True if there was nothing to choose.
     pub forced: bool,
     /// A few words for telemetry.
     pub reason: Cow<'static, str>,
@@ -53,7 +53,7 @@ pub struct Sample {
 pub struct ActionFeedback {
     /// Its op.
     pub last_op: LifecycleOp,
-    /// Whether it was carried out.
+    /// True if it was carried out.
     pub last_ok: bool,
 }
 

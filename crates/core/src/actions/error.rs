@@ -24,7 +24,7 @@ impl fmt::Display for DecisionPoint {
     }
 }
 
-/// Error of a controller as it is built, decides, evaluates, saves or loads. The run stops with it. The message names the
+/// Error of a controller when it is built, decides, evaluates, saves or loads. The run stops with it. The message names the
 /// env and the step, or the field or file that has to change.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]

@@ -104,12 +104,13 @@ pub const RELEVANCE: [[bool; HEADS]; OPS] = {
     ]
 };
 
-/// Whether the head is relevant to the op. An irrelevant head can't influence the outcome and is fixed to its placeholder.
+/// Returns whether the head is relevant to the op. An irrelevant head can't influence the outcome and is fixed to its
+/// placeholder.
 pub const fn relevant(op: LifecycleOp, head: Head) -> bool {
     RELEVANCE[op.code()][head as usize]
 }
 
-/// Whether the head is relevant to some op of the step's op mask.
+/// Returns whether the head is relevant to some op of the step's op mask.
 pub fn available(op_mask: Choices, head: Head) -> bool {
     LifecycleOp::ALL
         .iter()

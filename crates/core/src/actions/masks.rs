@@ -111,7 +111,7 @@ impl MaskSet {
         (0..OPS).filter(|&op| !self.slot_by_op[op].is_empty()).collect()
     }
 
-    /// Whether the op is valid for at least one slot.
+    /// Returns whether the op is valid for at least one slot.
     pub fn allows_op(&self, op: LifecycleOp) -> bool {
         !self.slots_for(op).is_empty()
     }
@@ -133,7 +133,7 @@ impl MaskSet {
             .map_or(Some(&FailureReason::SlotDisabled), |by_op| by_op[op.code()].as_ref())
     }
 
-    /// Whether all of a command's relevant choices are valid.
+    /// Returns whether all of a command's relevant choices are valid.
     pub fn allows(&self, command: &LifecycleCommand) -> bool {
         let op = command.op();
         let slot = command.slot().unwrap_or(0);
@@ -169,7 +169,7 @@ impl MaskSet {
         })
     }
 
-    /// Whether exactly one action is possible, so that there is nothing to decide and nothing to learn.
+    /// Returns whether exactly one action is possible, so that there is nothing to decide and nothing to learn.
     pub fn is_forced(&self) -> bool {
         let Some(op) = self.ops().single().and_then(LifecycleOp::from_code) else {
             return false;

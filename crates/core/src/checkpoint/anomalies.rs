@@ -52,7 +52,7 @@ pub(crate) struct Circumstances<'w, 's> {
     folder: Res<'w, RunDirectory>,
 }
 
-/// Whether there is an anomaly to respond to.
+/// Returns whether there is an anomaly to respond to.
 pub(crate) fn has_onsets(hub: Option<Res<TelemetryHub>>) -> bool {
     hub.is_some_and(|hub| hub.onsets().next().is_some())
 }

@@ -26,7 +26,7 @@ impl CheckpointId {
         Self { round, step: 0 }
     }
 
-    /// Whether a round has begun and isn't over.
+    /// Returns whether a round has begun and isn't over.
     pub const fn is_inside_round(self) -> bool {
         self.step > 0
     }

@@ -38,7 +38,7 @@ pub(crate) fn plan_checkpoint(
     }
 }
 
-/// Whether a checkpoint is due after `step`. `age` is the time since the last one.
+/// Returns whether a checkpoint is due after `step`. `age` is the time since the last one.
 fn is_due(every: Option<u32>, step: u32, age: Duration) -> bool {
     age >= INTERVAL || every.is_some_and(|steps| step.is_multiple_of(steps))
 }

@@ -68,7 +68,7 @@ impl Plugin for CheckpointPlugin {
     }
 }
 
-/// Whether the run starts afresh. A resumed run already has its checkpoint.
+/// Returns whether the run starts afresh. A resumed run already has its checkpoint.
 fn begins(hub: Option<Res<TelemetryHub>>, point: Option<Res<ResumePoint>>) -> bool {
     hub.is_some() && point.is_none()
 }

@@ -71,7 +71,7 @@ pub struct ResumePoint {
     pub progress: Progress,
     /// Differences from the run as it has been played, in words.
     pub changed: Vec<String>,
-    /// Whether the run may continue with data other than it has learnt from.
+    /// True if the run may continue with data other than it has learnt from.
     pub allows_other_data: bool,
     /// The claim on the run, taken before anything of it was read.
     pub claim: RunClaim,
@@ -166,7 +166,8 @@ impl PastRun {
             .collect()
     }
 
-    /// Whether the run has played all of `rounds` and closed its record, and the user didn't ask for an earlier checkpoint.
+    /// Returns whether the run has played all of `rounds` and closed its record, and the user didn't ask for an earlier
+    /// checkpoint.
     ///
     /// # Errors
     /// Events that cannot be read.
@@ -310,7 +311,7 @@ pub fn compare_inputs(world: &mut World, checkpoint: &Path, progress: &Progress)
     Ok(())
 }
 
-/// Whether `path` is `allowed` or inside it.
+/// Returns whether `path` is `allowed` or inside it.
 fn covers(allowed: &str, path: &str) -> bool {
     path.strip_prefix(allowed)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

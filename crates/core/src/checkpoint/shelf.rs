@@ -373,7 +373,7 @@ impl Checkpoints {
         self.rounds().into_iter().find(|&next_round| next_round <= round)
     }
 
-    /// Whether the checkpoint before `next_round` exists.
+    /// Returns whether the checkpoint before `next_round` exists.
     ///
     /// # Errors
     /// A folder that cannot be read.

@@ -34,7 +34,7 @@ pub struct CheckpointState {
     pub(super) unsaved: Option<Progress>,
     /// An anomaly requests a checkpoint, wherever the run is.
     pub(super) anomaly_asks: bool,
-    /// Whether the run has warned that it keeps no more of them.
+    /// True if the run has warned that it keeps no more of them.
     pub(super) has_all_anomalies: bool,
     /// The time of the last try to write one, or `None` before the first.
     pub(super) last_attempt: Option<Instant>,
@@ -241,7 +241,7 @@ impl CheckpointWriter<'_> {
         }
     }
 
-    /// Whether the checkpoint is on disk.
+    /// Saves a checkpoint. Returns whether it is on disk.
     fn save(&mut self, progress: &mut Progress, round: Option<&UnfinishedRound>, reason: CheckpointReason) -> bool {
         let started = Instant::now();
         let shelf = Checkpoints::of(self.view.folder.path());

@@ -58,7 +58,7 @@ pub(crate) fn measure_control(world: &mut World) {
         ..experiment.clone()
     };
     let measured = play_control(experiment, best_env, world);
-    // Beside the hosts of the run there may be room for one more and not for eight.
+    // Next to the hosts of the run there may be room for one more but not for eight.
     let measured = measured.or_else(|error| match stop.is_requested() {
         true => Err(error),
         false => play_control(alone, best_env, world),
@@ -79,7 +79,7 @@ fn emit_baseline(world: &mut World, baseline: BaselineMeasured) {
     });
 }
 
-/// Whether the episode was that of the control, so that playing it again would have the same result.
+/// Returns whether the episode was that of the control, so that playing it again would have the same result.
 fn has_never_grown(episode: &EpisodeFinished, experiment: &Experiment) -> bool {
     let scenario = &experiment.scenario;
     let begins_empty = scenario.initial_topology == InitialTopology::Empty;

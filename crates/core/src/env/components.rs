@@ -88,7 +88,7 @@ pub struct SeedTraining {
     pub skipped_updates: u32,
 }
 
-/// Whether an env takes part in the step.
+/// The part of an env in the step.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepStatus {
     /// Trained, validated, observed, decided for and ticked.
@@ -148,7 +148,7 @@ pub struct EpisodeStats {
     pub best_accuracy_percent: f64,
     /// The step of the highest accuracy, or 0 before the first step.
     pub best_step: u32,
-    /// Validation of the network as it is. Measured in its last step, or when the state was captured that a rollback restored.
+    /// Validation of the whole network. Measured in its last step, or when the state was captured that a rollback restored.
     /// If that was never validated, in the step of the rollback. `None` before the first step.
     pub last_val: Option<ValMetrics>,
     /// Times the governor restored an earlier state.

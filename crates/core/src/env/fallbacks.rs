@@ -74,7 +74,7 @@ impl FallbackGuard {
     }
 }
 
-/// Whether the whole device is affected, so that computing a batch in another way wouldn't help.
+/// Returns whether the whole device is affected, so that computing a batch in another way wouldn't help.
 pub(super) fn is_of_device(failure: &impl Display) -> bool {
     let class = TorchError::classify(failure.to_string());
     matches!(class, TorchError::OutOfMemory(_) | TorchError::DeviceFault(_))

@@ -190,7 +190,7 @@ struct SlotChange<'a> {
     before: Option<&'a SeedRecord>,
     /// The seed after it.
     after: Option<&'a SeedRecord>,
-    /// Whether the change follows from the controller's command of this step.
+    /// True if the change follows from the controller's command of this step.
     is_ordered: bool,
     /// The change itself.
     change: &'a Change,
@@ -324,7 +324,7 @@ fn count_decision(decisions: &mut Decisions, change: &SlotChange) {
     }
 }
 
-/// Whether a seed is worth its place, that is, contributes as much as strict gates require.
+/// Returns whether a seed is worth its place, that is, contributes as much as strict gates require.
 fn is_contributing(seed: &SeedRecord) -> bool {
     seed.contribution.value.is_some_and(|points| points >= MIN_CONTRIBUTION)
 }

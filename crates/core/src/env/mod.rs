@@ -84,7 +84,7 @@ impl Experiment {
         Limits::new(lifecycle, &policy.masks, self.task.max_seeds)
     }
 
-    /// Whether seeds that are blended in or held keep their gradient from the host.
+    /// The isolation of the host from the gradient of seeds that are blended in or held.
     pub fn isolation(&self) -> Isolation {
         Isolation::of(self.task.data.topology())
     }

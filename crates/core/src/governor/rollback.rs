@@ -82,7 +82,7 @@ fn roll_back(env: &mut GovernedEnvItem, growth: &mut GrowthContext) -> Result<()
     Ok(())
 }
 
-/// Whether a live seed is pruned with the abandoned state. A seed that only learns from the host has done no harm.
+/// Returns whether a live seed is pruned with the abandoned state. A seed that only learns from the host has done no harm.
 fn is_pruned(seed: &SeedRecord) -> bool {
     let is_merged = matches!(seed.stage, SeedStage::Blending | SeedStage::Holding) || seed.bears_on_network();
     seed.stage.is_live() && is_merged

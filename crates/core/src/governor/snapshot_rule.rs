@@ -44,7 +44,7 @@ impl SnapshotInput {
         self.val.map(|val| val.loss)
     }
 
-    /// Whether the loss is near the least of the last few.
+    /// Returns whether the loss is near the least of the last few.
     fn is_stable(&self, loss: f64) -> bool {
         let is_remembered = self.history.back() == Some(&loss);
         let others = RECENT_LOSSES - usize::from(!is_remembered);
@@ -93,7 +93,7 @@ impl SnapshotRule {
         &self.known_good
     }
 
-    /// Whether a capture waits for its judgement.
+    /// Returns whether a capture waits for its judgement.
     pub fn has_probation(&self) -> bool {
         self.probation.is_some()
     }

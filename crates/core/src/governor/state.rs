@@ -69,12 +69,12 @@ pub struct Governor {
 }
 
 impl Governor {
-    /// Whether this step's verdict is a panic that requires an action.
+    /// Returns whether this step's verdict is a panic that requires an action.
     pub fn demands_rollback(&self) -> bool {
         self.is_enabled && matches!(self.verdict, LossVerdict::Panic(_))
     }
 
-    /// Whether states may be captured in this step.
+    /// Returns whether states may be captured in this step.
     pub(super) fn may_capture(&self) -> bool {
         self.is_enabled && self.verdict == LossVerdict::Healthy
     }
@@ -93,27 +93,27 @@ impl Governor {
         }
     }
 
-    /// Whether growth can have led from the known good state to this one. A seed that was pruned in the very step of the
-    /// capture counts: its removal is a change that the capture does not hold.
+    /// Returns whether growth can have led from the known good state to this one. A seed that was pruned in the very step
+    /// of the capture counts: its removal is a change that the capture does not hold.
     pub(super) fn blames(&self) -> bool {
         let restored = self.snapshots.known_good().step;
         self.seed_in_network.is_some_and(|step| step >= restored)
     }
 
-    /// Whether a rollback now would restore the same state as the last one, without a seed to blame for the outcome: the host
-    /// alone leads here, and would again.
+    /// Returns whether a rollback now would restore the same state as the last one, without a seed to blame for the
+    /// outcome: the host alone leads here, and would again.
     pub(super) fn would_repeat_itself(&self) -> bool {
         let restored = self.snapshots.known_good().step;
         self.last_restored == Some(restored) && self.seed_in_network.is_none()
     }
 
-    /// Whether this step's panic is accepted and not rolled back.
+    /// Returns whether this step's panic is accepted and not rolled back.
     pub(super) fn accepts(&self) -> bool {
         let is_finite = self.verdict.alarm().is_some_and(|alarm| alarm.loss.is_finite());
         self.demands_rollback() && is_finite && self.would_repeat_itself()
     }
 
-    /// Takes `loss` for how the host is: what follows is compared with it alone.
+    /// Takes `loss` as the normal loss of the host. Later losses are compared with it alone.
     pub(super) fn accept(&mut self, loss: f64) {
         self.monitor.restore([loss].into());
         self.verdict = LossVerdict::Healthy;
@@ -156,7 +156,7 @@ pub struct RollbackVerdict(pub Option<Rollback>);
 pub struct Rollback {
     /// The alarm that led to it.
     pub alarm: Alarm,
-    /// Whether the controller is charged for it: growth can have led here.
+    /// True if the controller is charged for it: growth can have led here.
     pub blamed: bool,
     /// Penalty: negative, neither clamped nor scaled. 0 if the controller isn't blamed.
     pub raw_penalty: f64,

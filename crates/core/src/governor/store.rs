@@ -29,7 +29,7 @@ impl Default for Snapshots {
     }
 }
 
-/// Everything of an env's network that a rollback restores, as it is now.
+/// Everything of an env's network that a rollback restores, in its present state.
 #[derive(Default)]
 pub struct CapturedNetwork {
     /// Handles that share storage with the network. All of them are f32.
@@ -113,7 +113,7 @@ pub struct SnapshotStore {
     other: Option<Snapshot>,
     /// f64 scalar: number of values of the last capture that aren't finite.
     nonfinite: Option<Tensor>,
-    /// Whether the count is still to be read.
+    /// True if the count is still to be read.
     is_count_due: bool,
 }
 

@@ -99,7 +99,7 @@ pub trait Layer: Send {
     }
 }
 
-/// A layer that training leaves as it is: norms go by their running statistics then, too.
+/// A layer that training leaves unchanged. Its norms go by their running statistics in training, too.
 pub(super) struct Frozen(pub Box<dyn Layer>);
 
 impl Layer for Frozen {

@@ -1,4 +1,4 @@
-//! A host as it is built: its line of ops over one set of parameters.
+//! A built host: its line of ops over one set of parameters.
 
 use std::ops::Range;
 
@@ -40,8 +40,8 @@ impl BuiltHost {
             });
         };
         let mut features = x.shallow_clone();
-        while let [op, behind @ ..] = rest {
-            rest = behind;
+        while let [op, following @ ..] = rest {
+            rest = following;
             features = match op {
                 Op::Layer(built) => {
                     let pooled = matches!(rest, [Op::Pool, ..]);

@@ -50,7 +50,7 @@ impl TestPart {
         }))
     }
 
-    /// Whether the network is right, by sample.
+    /// The verdict on each sample: true if the network is right.
     ///
     /// # Errors
     /// A network that cannot be built, or reads other samples.

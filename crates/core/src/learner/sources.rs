@@ -341,8 +341,8 @@ fn keep_best(places: &mut Vec<Place>, best: f64) {
     }
 }
 
-/// Replaces the rollout's segments with these, each in its row. Values and probabilities are those of the policy as it is.
-/// Gives how long bringing them to the device took.
+/// Replaces the rollout's segments with these, each in its row. Values and probabilities are those of the present policy.
+/// Returns the time that their copy to the device took.
 pub(super) fn refill<'a>(
     context: &mut LearnerContext,
     segments: impl Iterator<Item = (usize, &'a Segment)>,
@@ -365,8 +365,8 @@ pub(super) fn refill<'a>(
     }
     let copied = began.elapsed();
     let segments = rows.concat();
-    let behind = |state: &RecurrentState| value_behind(policy, &segments, state);
-    buffer.reevaluate(policy, (config, learner.value_units()), &context.reads, behind)?;
+    let after = |state: &RecurrentState| value_after(policy, &segments, state);
+    buffer.reevaluate(policy, (config, learner.value_units()), &context.reads, after)?;
     Ok(copied)
 }
 
@@ -452,7 +452,7 @@ fn observation(policy: &dyn LearningPolicy, raw: &[f32], blueprints: &[i32]) -> 
 }
 
 /// The policy's value of the observation after each segment, in normalised units. 0 if there was no observation.
-fn value_behind(
+fn value_after(
     policy: &dyn LearningPolicy,
     segments: &[&Segment],
     state: &RecurrentState,

@@ -223,7 +223,7 @@ pub(crate) fn end_segments(
     let (terminal, truncated): (Vec<_>, Vec<_>) = envs
         .into_iter()
         .partition(|env| episode_end == EpisodeEnd::Terminal && env.ended_by(EndReason::Horizon));
-    let values = look_behind(&truncated, &blueprints, &mut context)?;
+    let values = values_after(&truncated, &blueprints, &mut context)?;
     let truncated = truncated.iter().zip(values);
     let ends: Vec<(usize, SegmentEnd)> = terminal
         .iter()
@@ -236,7 +236,7 @@ pub(crate) fn end_segments(
 }
 
 /// Raw values of the states that the envs are in now, after the tick.
-fn look_behind(
+fn values_after(
     envs: &[EndingEnvItem],
     blueprints: &BlueprintRegistry,
     context: &mut LearnerContext,
@@ -303,8 +303,8 @@ pub struct PolicyDiverged {
     pub failures: u32,
 }
 
-/// Whether a rollout has ended with the present round, which is over, or none has begun yet. Checkpoints between rounds
-/// hold none, so that a run that is resumed from one begins with one.
+/// Returns whether a rollout has ended with the present round, which is over, or none has begun yet. Checkpoints between
+/// rounds hold none, so that a run that is resumed from one begins with one.
 pub fn is_between_rollouts(learner: Option<&PolicyLearner>, experiment: &Experiment, clock: &RunClock) -> bool {
     let Some(policy) = learner else { return true };
     let played = clock.position().round.map_or(0, |round| round + 1 - policy.began_with);

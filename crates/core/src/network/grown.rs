@@ -158,7 +158,7 @@ pub struct SeedHistory {
 }
 
 impl SeedHistory {
-    /// Whether it was a part of the network from the first step on, and has not grown into it.
+    /// Returns whether it was a part of the network from the first step on, and has not grown into it.
     pub fn was_there(&self) -> bool {
         let ends = (self.stages.first(), self.stages.last());
         matches!(ends, (Some((_, first)), Some((SeedStage::Committed, last))) if first == last)
@@ -166,12 +166,12 @@ impl SeedHistory {
 }
 
 impl GrownNetwork {
-    /// Whether it has a seed that has grown into it.
+    /// Returns whether it has a seed that has grown into it.
     pub fn has_grown(&self) -> bool {
         self.graph.seeds().count() > self.growth.iter().filter(|seed| seed.was_there()).count()
     }
 
-    /// Whether it is the one to take of the two: by validation accuracy, of equals the smaller, then the first that was
+    /// Returns whether it is the better of the two: by validation accuracy, of equals the smaller, then the first that was
     /// trained.
     pub fn is_better_than(&self, other: &Self) -> bool {
         let accuracy = |network: &Self| {
@@ -213,7 +213,7 @@ impl GrownNetwork {
         Err(NetworkError::Domain { name, why })
     }
 
-    /// Whether a domain may be called so, in files and in Python.
+    /// Returns whether a domain may be called so, in files and in Python.
     pub(super) fn is_domain_name(name: &str) -> bool {
         let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let is_first = |first: u8| first.is_ascii_lowercase();

@@ -41,7 +41,7 @@ impl GivenWeights {
         Self::fit(path, file, &*host, &plan.graph())
     }
 
-    /// Whether nothing is absent but of the last layer, the head.
+    /// Returns whether nothing is absent but of the last layer, the head.
     pub fn has_body(&self, plan: &HostPlan) -> bool {
         let layers = plan.outline().layers;
         let is_of_head = |name: &String| layers.last().is_some_and(|head| stands_for(head, name));
@@ -137,9 +137,9 @@ impl GivenWeights {
         if !prefix.is_empty() {
             notes.push(format!("the prefix `{prefix}` of the names in {path} is ignored"));
         }
-        if let Some((_, told, classes)) = other {
+        if let Some((_, size, classes)) = other {
             notes.push(format!(
-                "the head in {path} is for {told} classes, but the data have {classes}: episodes start with a new head"
+                "the head in {path} is for {size} classes, but the data have {classes}: episodes start with a new head"
             ));
         }
         let missing: Vec<&String> = absent.iter().filter(|own| !is_of_other(own)).collect();
@@ -158,7 +158,7 @@ impl GivenWeights {
         Ok(Self {
             tensors,
             absent,
-            other_classes: other.map(|(_, told, _)| told),
+            other_classes: other.map(|(_, size, _)| size),
             notes,
         })
     }
@@ -176,17 +176,17 @@ fn other_head<'g, 't>(
     };
     let mut found = None;
     for (own, shape) in shapes.filter(|(own, _)| stands_for(&head.name, own)) {
-        let told = match (own.ends_with(".weight"), shape) {
-            (true, &[told, width]) if width as i64 == inputs => told,
-            (false, &[told]) => told,
+        let size = match (own.ends_with(".weight"), shape) {
+            (true, &[size, width]) if width as i64 == inputs => size,
+            (false, &[size]) => size,
             _ => return None,
         };
-        if *found.get_or_insert(told) != told {
+        if *found.get_or_insert(size) != size {
             return None;
         }
     }
-    let told = found.filter(|&told| told as i64 != classes)?;
-    Some((&*head.name, told, classes))
+    let size = found.filter(|&size| size as i64 != classes)?;
+    Some((&*head.name, size, classes))
 }
 
 /// Prefix of every name, up to a dot, if no name is known with it and some name is without it: a wrapper of a network

@@ -32,7 +32,7 @@ pub struct SequenceInput<'a> {
     /// The stored masks, as [`MaskSet::write_row`](crate::actions::MaskSet::write_row) lays them out: `[B, T, W]`, bool, on the
     /// policy's device.
     pub masks: &'a Tensor,
-    /// Whether a step is one and not padding: `[B, T]`, bool, on the policy's device.
+    /// True where a step isn't padding: `[B, T]`, bool, on the policy's device.
     pub valid: &'a Tensor,
     /// Steps of each sequence that aren't padding, on the host: `[B]`.
     pub lengths: &'a [i64],

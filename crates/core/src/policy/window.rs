@@ -1,5 +1,5 @@
 //! A core that looks back on the last steps: attention over a window in the place of a recurrent memory. Its state is what it
-//! has seen, so that it decides online, step by step, as it is trained on whole sequences.
+//! has seen, so that it decides online, step by step, as in training on whole sequences.
 
 use tch::{Kind, TchError, Tensor};
 

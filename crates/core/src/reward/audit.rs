@@ -1,4 +1,4 @@
-//! Whether a reward can be earned without what it is meant for: scripted exploiters against waiting and honest growth.
+//! The search for ways to earn a reward without what it is meant for: scripted exploiters against waiting and honest growth.
 //!
 //! Nothing is trained. A host that has learnt what it can, seeds of known worth and the scenario's own lifecycle, discount
 //! and reward make a small [`world`]; each of the [`Strategy`]s plays one episode in it. A reward passes if honest growth
@@ -44,7 +44,7 @@ pub struct AuditRow {
     pub sum: f64,
     /// The most that it may earn, discounted; `None` for waiting, which sets the measure.
     pub allowed: Option<f64>,
-    /// Whether it earned no more than it may; for honest growth, whether it earned more than waiting.
+    /// True if it earned no more than it may. For honest growth, true if it earned more than waiting.
     pub passes: bool,
 }
 

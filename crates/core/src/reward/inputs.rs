@@ -64,7 +64,7 @@ fn list(terms: &[(Term, f64)]) -> String {
     terms.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether the step ended the env's episode, and how the rollout buffer will record it.
+/// The status of the env's episode after the step, as the rollout buffer will record it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EpisodeStatus {
     /// The episode continues.
@@ -163,15 +163,15 @@ pub struct RewardInputs {
     pub gamma: f64,
     /// The last step of the episode.
     pub is_final: bool,
-    /// Whether the episode continues.
+    /// The status of the episode after the step.
     pub status: EpisodeStatus,
     /// The operation that took effect; `Wait` after a refused command.
     pub op: LifecycleOp,
     /// The slot that the command named.
     pub slot: Option<usize>,
-    /// Percent, of the network as it is.
+    /// Percent, of the whole network.
     pub accuracy: f64,
-    /// Nats, of the network as it is.
+    /// Nats, of the whole network.
     pub loss: f64,
     /// Parameters of the host without seeds.
     pub host_params: u64,
@@ -201,7 +201,7 @@ pub(super) fn take_auto_pruned<'a>(records: impl Iterator<Item = &'a mut SeedRec
 
 impl RewardInputs {
     /// Inputs from the step's measurements and its seeds: `before` at the decision, `after` its tick, both in slot order;
-    /// `network` is accuracy, in percent, and loss of the network as it is. The decision isn't part of them.
+    /// `network` is accuracy, in percent, and loss of the whole network. The decision isn't part of them.
     pub(super) fn of_seeds(
         plan: &ValPlan,
         measured: &Counterfactual,
@@ -238,7 +238,7 @@ impl RewardInputs {
         }
     }
 
-    /// Whether `op` took effect on slot `index`.
+    /// Returns whether `op` took effect on slot `index`.
     pub fn executed(&self, op: LifecycleOp, index: usize) -> bool {
         self.op == op && self.slot == Some(index)
     }
@@ -299,7 +299,7 @@ impl RewardInputs {
             .ok_or(RewardError::MissingMeasurement("the loss with committed seeds alone"))
     }
 
-    /// Whether the seed that grew in slot `index` is gone without an order: its time was up, or it broke.
+    /// Returns whether the seed that grew in slot `index` is gone without an order: its time was up, or it broke.
     pub fn lost(&self, index: usize) -> bool {
         let Some(slot) = self.slots.get(index) else {
             return false;

@@ -64,7 +64,7 @@ pub fn send_command(folder: &Path, command: Command) -> Result<(), FileError> {
 #[derive(Resource, Debug)]
 pub struct CommandInbox {
     file: PathBuf,
-    /// Whether the run waits.
+    /// True if the run waits.
     pub(super) is_paused: bool,
     /// A checkpoint was asked for after the last step of a round, where there is none.
     is_checkpoint_owed: bool,

@@ -176,7 +176,7 @@ fn run_guarded(world: &mut World, schedule: impl ScheduleLabel) {
     world.resource_mut::<RunHealth>().record(failure);
 }
 
-/// Whether the current round is to be saved, or to be resumed from a checkpoint.
+/// Returns whether the current round is to be saved, or to be resumed from a checkpoint.
 fn is_unfinished(world: &World) -> bool {
     world.contains_resource::<UnfinishedRound>()
 }

@@ -1,4 +1,4 @@
-//! Whether an app has what a run takes, found out before anything runs: a plugin that was left out is named.
+//! A check of an app before anything runs: it must have all parts that a run takes. The error names a plugin that was left out.
 //!
 //! Plugins may be replaced, so what counts is not which plugin is there but that one does its work.
 

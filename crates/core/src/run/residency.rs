@@ -55,7 +55,7 @@ impl ChosenResidency {
             Residency::Auto => needs.choose(free.flatten().min(), machine_bytes),
             Residency::Stream if !needs.is_in_files => {
                 let fault = format!(
-                    "data.residency: stream is not possible, as the training part of '{}' must be converted as it is read",
+                    "data.residency: stream is not possible, as the training part of '{}' must be converted when it is read",
                     set.name()
                 );
                 return Err(DataError::new(fault, STREAMED));

@@ -75,7 +75,7 @@ impl StopSignal {
         StopRequest::ALL.get(index).copied()
     }
 
-    /// Whether a stop was requested.
+    /// Returns whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.requested().is_some()
     }
@@ -145,7 +145,7 @@ pub fn end_at_once(request: StopRequest) -> ! {
     std::process::exit(request.exit_code().into())
 }
 
-/// Whether SIGHUP was ignored when the process was started, as far as the system says; else it is left as it is.
+/// Returns whether SIGHUP was ignored when the process was started, or may have been: then it stays so.
 #[cfg(unix)]
 fn ignores_hang_up() -> bool {
     std::fs::read_to_string("/proc/self/status").map_or(true, |status| ignores_first_signal(&status))

@@ -170,7 +170,7 @@ impl AlphaController {
         self.target
     }
 
-    /// Whether alpha rests, rises or falls.
+    /// The state of the amplitude.
     pub const fn mode(&self) -> AlphaMode {
         self.mode
     }
@@ -190,7 +190,7 @@ impl AlphaController {
         self.steps_done
     }
 
-    /// Whether alpha rests.
+    /// Returns whether alpha rests.
     pub fn is_holding(&self) -> bool {
         self.mode == AlphaMode::Hold
     }
@@ -213,7 +213,7 @@ impl AlphaController {
         }
     }
 
-    /// Whether every field is within its range, as a value read from a file may not be.
+    /// Returns whether every field is within its range, as a value read from a file may not be.
     pub fn is_consistent(&self) -> bool {
         let unit = 0.0..=1.0;
         let between = self.start.min(self.target)..=self.start.max(self.target);

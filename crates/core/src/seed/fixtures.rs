@@ -124,7 +124,7 @@ impl Life {
         plan.commit(&mut self.slot)
     }
 
-    /// Carries out `operation` on the seed; a refusal leaves the slot as it is.
+    /// Carries out `operation` on the seed; a refusal leaves the slot unchanged.
     pub fn order(
         &mut self,
         operation: impl FnOnce(&SeedRecord, &Rules) -> Result<SeedPlan, FailureReason>,

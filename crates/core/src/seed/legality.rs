@@ -13,13 +13,13 @@ pub struct SlotView {
     pub stage: SeedStage,
     /// Steps since germination.
     pub age: u32,
-    /// Whether alpha rests.
+    /// State of the amplitude.
     pub alpha_mode: AlphaMode,
     /// Amplitude in [0, 1].
     pub alpha: f64,
     /// Target of the amplitude in [0, 1].
     pub alpha_target: f64,
-    /// Whether its contribution was ever measured.
+    /// True if its contribution was ever measured.
     pub contribution_known: bool,
     /// Ticks of embargo left.
     pub cooldown_left: u32,

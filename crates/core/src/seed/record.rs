@@ -82,9 +82,9 @@ pub struct GradientTrack {
     pub health: Option<f64>,
     /// Health at the previous decision.
     pub previous_health: Option<f64>,
-    /// Whether the gradient of a tensor vanished.
+    /// True if the gradient of a tensor vanished.
     pub has_vanishing: Option<bool>,
-    /// Whether the gradient of a tensor exploded or was not finite.
+    /// True if the gradient of a tensor exploded or was not finite.
     pub has_exploding: Option<bool>,
     /// Sampled batches in a row whose gradient was not finite.
     pub nonfinite_streak: u32,
@@ -322,7 +322,7 @@ pub struct Retarget {
 pub struct GateReport {
     /// The result.
     pub result: GateResult,
-    /// Whether the last attempt had failed.
+    /// True if the last attempt had failed.
     pub flipped: bool,
 }
 

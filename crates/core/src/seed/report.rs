@@ -30,7 +30,7 @@ pub struct SeedReport {
     pub alpha: f64,
     /// Target of the amplitude in [0, 1].
     pub alpha_target: f64,
-    /// Whether alpha rests, rises or falls.
+    /// State of the amplitude.
     pub alpha_mode: AlphaMode,
     /// Ticks of the last ramp.
     pub alpha_steps_total: u32,

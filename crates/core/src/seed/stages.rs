@@ -51,8 +51,8 @@ pub const fn has_optimizer(stage: SeedStage) -> bool {
     stage.is_occupied() && !matches!(stage, SeedStage::Germinated)
 }
 
-/// Whether the gradient of seeds that are blended in or held reaches the host. A training seed's never does, a committed one's
-/// always.
+/// The isolation of the host from the gradient of seeds that are blended in or held. A training seed's gradient never reaches
+/// the host, a committed one's always does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
     /// The host does not feel the seed's gradient.
@@ -72,8 +72,8 @@ impl Isolation {
     }
 }
 
-/// Whether the seed's optimizer is stepped. A seed that fades may not fight the decay: no update while alpha moves down; its
-/// momentum is kept.
+/// Returns whether the seed's optimizer is stepped. A seed that fades may not fight the decay: no update while alpha moves
+/// down; its momentum is kept.
 pub const fn trains(stage: SeedStage, mode: AlphaMode, on_commit: OnCommit) -> bool {
     match stage {
         SeedStage::Training | SeedStage::Blending | SeedStage::Holding => !matches!(mode, AlphaMode::Down),
@@ -82,7 +82,7 @@ pub const fn trains(stage: SeedStage, mode: AlphaMode, on_commit: OnCommit) -> b
     }
 }
 
-/// Tries `level` on a seed as it is now; changes nothing.
+/// Tries `level` on the present state of a seed; changes nothing.
 pub fn evaluate_gate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -> GateResult {
     let strict = config.mode == GateMode::Strict;
     let checks = match level {

@@ -9,7 +9,7 @@ use super::event::{Event, Payload};
 use super::payload::AnomalyState;
 use crate::files::counted;
 
-/// The entry of hosts that were no better in their last step than in their first.
+/// The entry of hosts that weren't better in their last step than in their first.
 const NEVER_LEARNT: &str = "never_learnt";
 /// Detectors that speak of such a host, and of seeds because they are in one.
 const IMPLIED: [&str; 3] = ["dead_host", "gradient_pathology", "stuck_seed"];

@@ -1,4 +1,4 @@
-//! The record of a run as it is written: at every flush, at once, by the thread that plays. Events that cannot be written stay
+//! The writer of a run's record: at every flush, at once, by the thread that plays. Events that cannot be written stay
 //! in memory and are tried again with every flush; only a checkpoint and the end of the run wait for it.
 //!
 //! Everything since the last synchronisation that succeeded stays in memory: after one that failed the content of the device
@@ -185,7 +185,7 @@ impl EventLog {
         })
     }
 
-    /// Whether the newest attempt to write failed.
+    /// Returns whether the newest attempt to write failed.
     pub const fn is_failing(&self) -> bool {
         self.outage.is_some()
     }

@@ -70,7 +70,7 @@ impl EpisodeResult {
         self.data.committed_ratio.0
     }
 
-    /// Whether the committed seeds have made its host larger: a rollback may have undone it.
+    /// Returns whether the committed seeds have made its host larger: a rollback may have undone it.
     pub fn has_committed(&self) -> bool {
         self.committed_ratio() > 1.0
     }
@@ -158,7 +158,7 @@ pub struct LiveState {
 }
 
 impl LiveState {
-    /// Whether the run plays no env: its policy learns from recordings.
+    /// Returns whether the run plays no env: its policy learns from recordings.
     pub fn is_offline(&self) -> bool {
         self.started.as_ref().is_some_and(|run| run.n_envs == 0)
     }

@@ -66,7 +66,7 @@ pub use volatile::strip_volatile;
 /// starts a [`TelemetryHub`] from that list once the run directory exists.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TelemetryPlugin {
-    /// Whether anything reads events: without a record they are dropped as they come.
+    /// True if anything reads events: without a record they are dropped as they come.
     pub is_recorded: bool,
 }
 

@@ -163,8 +163,8 @@ impl EventLines {
         }
     }
 
-    /// Whether another record has taken the place of the one that is followed: that of a run that was resumed from before its
-    /// end.
+    /// Returns whether another record has taken the place of the one that is followed: that of a run that was resumed from
+    /// before its end.
     pub fn is_replaced(&self) -> bool {
         let Ok(now) = self.folder.join(EVENTS_FILE).metadata() else {
             return false;
@@ -186,7 +186,7 @@ impl EventLines {
         &self.line
     }
 
-    /// Whether it has an end: the last line of a writer that was killed has none.
+    /// Returns whether it has an end: the last line of a writer that was killed has none.
     pub fn is_whole(&self) -> bool {
         self.line.ends_with(b"\n")
     }
@@ -344,7 +344,8 @@ impl EventReader {
         Ok(None)
     }
 
-    /// Whether another record has taken the place of the one that is followed, as when a run is resumed from before its end.
+    /// Returns whether another record has taken the place of the one that is followed, as when a run is resumed from
+    /// before its end.
     pub fn is_replaced(&self) -> bool {
         self.0.is_replaced()
     }

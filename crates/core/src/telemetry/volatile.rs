@@ -56,7 +56,7 @@ fn opens_a_resumed_part(event: &Value) -> bool {
     event["resumed"] == true || !event["data"]["resumed_from"].is_null()
 }
 
-/// Whether a field of a curve or a checkpoint may differ between two runs with one seed.
+/// Returns whether a field of a curve or a checkpoint may differ between two runs with one seed.
 pub fn is_volatile(field: &str) -> bool {
     KEPT.contains(&field) || is_measured(field)
 }

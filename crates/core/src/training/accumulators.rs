@@ -244,8 +244,8 @@ fn flat(logits: &Tensor, targets: &Tensor) -> Result<(Tensor, Tensor), TchError>
 /// No label is ever negative, so nothing is ignored.
 const IGNORE_NOTHING: i64 = -100;
 
-/// Mean cross-entropy of `logits [n, C]` on `targets i64 [n]`, as it is minimised, with the graph, and as it is reported,
-/// without smoothing, detached and in f32. With smoothing ε the first is `(1−ε)·ℓ + ε·mean_k(logsumexp(z) − z_k)`.
+/// Mean cross-entropy of `logits [n, C]` on `targets i64 [n]`: to minimise, with the graph, and to report, without smoothing,
+/// detached and in f32. With smoothing ε the first is `(1−ε)·ℓ + ε·mean_k(logsumexp(z) − z_k)`.
 ///
 /// # Errors
 /// libtorch's, when shapes or devices disagree.

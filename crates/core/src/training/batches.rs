@@ -142,7 +142,7 @@ pub fn train_batches(
         })
     });
     phases.add_copied(Duration::from_nanos(copied.into_inner()));
-    // Told before the failure that may end the run.
+    // Reported before the failure that may end the run.
     outbox.extend(rules.hooks.take_events());
     trained
 }

@@ -66,7 +66,7 @@ pub struct BatchHooks {
 }
 
 impl BatchHooks {
-    /// Whether anything is called in training batches.
+    /// Returns whether anything is called in training batches.
     pub(super) fn look_into_training(&self) -> bool {
         self.hooks.iter().any(|(point, _)| *point != BatchPoint::Validated)
     }

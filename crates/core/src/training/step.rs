@@ -70,11 +70,11 @@ impl TrainingRules<'_> {
         Ok(copied)
     }
 
-    /// Whether batches differ in the env's own tensors alone.
+    /// Returns whether batches differ in the env's own tensors alone.
     fn may_be_recorded(&self, env: &mut TrainingEnvItem) -> bool {
         let scenario = &self.experiment.scenario;
         scenario.run.cuda_graphs
-            // Beside envs on CUDA those on a CPU are as they were meant to be.
+            // With envs on CUDA, those on a CPU compute as they were meant to.
             && (env.backend.0.device.is_cuda() || scenario.cuda_devices().is_empty())
             && scenario.training.micro_batches == 1
             && scenario.faults.is_empty()
@@ -177,7 +177,7 @@ impl TrainingRules<'_> {
         Ok(env.sums.0.get().forget_batch(batch).map_err(TorchError::from)?)
     }
 
-    /// Whether a loss is beyond the precision: nothing has been learnt from the batch then.
+    /// Tries a batch. Returns whether a loss is beyond the precision: nothing has been learnt from the batch then.
     fn attempt(
         &self,
         env: &mut TrainingEnvItem,
@@ -296,7 +296,7 @@ fn fetch_batch(feed: &mut EnvFeed, batch: usize) -> Result<(Batch, Duration), Fa
     Ok((samples, began.elapsed()))
 }
 
-/// Whether statistics of the gradients are taken in batch `batch` of a step.
+/// Returns whether statistics of the gradients are taken in batch `batch` of a step.
 fn is_sampled(batch: usize) -> bool {
     batch.is_multiple_of(STATISTICS_STRIDE)
 }

@@ -1,4 +1,4 @@
-//! Collecting trajectories: each step of each env as it is decided, and the end of its episode.
+//! The collection of trajectories: each decided step of each env, and the end of its episode.
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
@@ -72,10 +72,10 @@ impl EnvTrajectory {
         newest.filter(|segment| segment.finish == [SegmentFinish::Open as i64])
     }
 
-    fn close(&mut self, finish: SegmentFinish, behind: Option<&Observation>) {
+    fn close(&mut self, finish: SegmentFinish, after: Option<&Observation>) {
         let Some(segment) = self.open() else { return };
         segment.finish = vec![finish as i64];
-        if let Some(Observation { raw, blueprints, .. }) = behind {
+        if let Some(Observation { raw, blueprints, .. }) = after {
             segment.final_observation.clone_from(raw);
             segment.final_blueprints = indices(blueprints);
         }

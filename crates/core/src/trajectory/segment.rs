@@ -15,7 +15,7 @@ pub const FORCED: u8 = 1;
 /// The reward is what a rollback charged.
 pub const CHARGED: u8 = 2;
 
-/// The end of a segment: what follows its last step.
+/// The end of a segment, by what comes after its last step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(i64)]
 pub enum SegmentFinish {
@@ -162,7 +162,7 @@ impl Segment {
         self.step.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether it has none.
     pub fn is_empty(&self) -> bool {
         self.step.is_empty()
     }
@@ -217,7 +217,7 @@ fn column<T: Element>(
     Ok(T::of(tensor.data()))
 }
 
-/// Whether a column has a row a segment or one a step.
+/// The rows of a column: one a segment, or one a step.
 #[derive(Clone, Copy)]
 enum Rows {
     Segment,

@@ -53,7 +53,7 @@ pub fn unpack(
     Ok(())
 }
 
-/// Loss and accuracy of the network as it is.
+/// Loss and accuracy of the whole network.
 pub fn derive_val_metrics(mut envs: Query<(&StepResult, &mut ValMetrics)>, data: Res<LoadedData>) {
     let predictions = data.feed.val_units();
     for (result, mut val) in &mut envs {
@@ -106,7 +106,7 @@ pub fn macs_of_training(ops: &[OpCost], grafts: &[Graft]) -> u64 {
     host + FORWARD_AND_BACKWARD * seeds.sum::<u64>()
 }
 
-/// The step's measured configurations; `None` where only the network as it is was evaluated.
+/// The step's measured configurations; `None` where only the whole network was evaluated.
 #[derive(Component, Default, Serialize, Deserialize)]
 pub struct Counterfactual {
     /// The measured configurations.
@@ -159,7 +159,7 @@ impl Counterfactual {
         Some((row.accuracy.0, row.loss.0))
     }
 
-    /// Accuracy, in percent, with the seeds alone that are committed by now. `whole`: what the network as it is reached.
+    /// Accuracy, in percent, with the seeds alone that are committed by now. `whole`: the accuracy of the whole network.
     /// `None` if that mask was not measured.
     pub fn committed_accuracy(&self, plan: &ValPlan, slots: &SeedSlots, whole: f64) -> Option<f64> {
         let records: SmallVec<[_; 4]> = slots.records().collect();

@@ -61,7 +61,7 @@ impl LastMeasured {
         (players, AttributionConfig { strategy, ..*config })
     }
 
-    /// Nothing has been measured of the network as it is now: it is another episode's, or has been put back.
+    /// Forgets the last measurement: the network is another episode's, or has been put back.
     pub fn forget(&mut self) {
         self.0 = None;
     }

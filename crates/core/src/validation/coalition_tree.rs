@@ -58,7 +58,7 @@ pub(super) struct BlockRun {
     pub from: usize,
     pub to: usize,
     pub count: usize,
-    /// Whether the seed is on; otherwise the features stay as they are.
+    /// True if the seed is on; otherwise the features stay as they are.
     pub blended: bool,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Whether all blocks are blended where they are.
+    /// Returns whether all blocks are blended where they are.
     pub fn is_uniform(&self) -> bool {
         let all = BlockRun {
             from: 0,

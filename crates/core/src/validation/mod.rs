@@ -1,4 +1,4 @@
-//! Validation: one pass that measures the network and every configuration of its seeds, and what follows from it.
+//! Validation: one pass that measures the network and every configuration of its seeds, and the attribution from it.
 //!
 //! Pure parts: `plan` (which configurations), `changes` (whether any), `attribution` and `shapley` (what they say). Tensors:
 //! `coalition_tree` and `coalition` (one forward for all configurations). `pass`, `assess` and `test_part` are the systems, `committed` is

@@ -59,7 +59,7 @@ impl ValPlan {
         &self.places
     }
 
-    /// Whether no seed is on the output path: the network as it is equals every configuration of it.
+    /// Returns whether no seed is on the output path: the whole network equals every configuration of it.
     pub fn has_no_players(&self) -> bool {
         let plan = self.plan.as_ref();
         plan.is_some_and(|plan| plan.coalitions.players.is_empty())
@@ -134,7 +134,7 @@ pub fn validate_batches(
                 .try_for_each(|batch| validate_on(&mut env, &rules, stream, batch))
         })
     });
-    // Told before the failure that may end the run.
+    // Reported before the failure that may end the run.
     outbox.extend(rules.hooks.take_events());
     validated
 }

@@ -20,7 +20,7 @@ const PAIRS_MAX: usize = 8;
 /// Sampled orders for Shapley values of many players, in pairs of an order and its reverse: the standard error falls with their
 /// root, the cost rises with their number.
 const SAMPLED_ORDERS: usize = 20;
-/// Players up to which all 2^n configurations are no more than the distinct prefixes of that many orders, `2 + 20·(n − 1)`.
+/// Players up to which all 2^n configurations aren't more than the distinct prefixes of that many orders, `2 + 20·(n − 1)`.
 const EXACT_SHAPLEY_MAX: usize = 6;
 
 /// A slot whose seed is on the output path and can be switched off in a coalition.
@@ -37,7 +37,7 @@ pub type Players = SmallVec<[Player; 4]>;
 
 /// The players among `(stage, alpha)` of each slot in slot order; `None` is an empty slot.
 ///
-/// A training seed is never a player: its straight-through path leaves the output as it is.
+/// A training seed is never a player: its straight-through path leaves the output unchanged.
 pub fn find_players(slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>, include_committed: bool) -> Players {
     let plays = |stage, alpha| {
         alpha > 0.0
@@ -57,7 +57,7 @@ pub fn find_players(slots: impl IntoIterator<Item = Option<(SeedStage, f64)>>, i
         .collect()
 }
 
-/// Configurations of the coalition pass: bit `i` of a mask set = player `i` as it is now, clear = amplitude 0.
+/// Configurations of the coalition pass: bit `i` of a mask set = player `i` unchanged, clear = amplitude 0.
 ///
 /// Masks are distinct; the first one has all players on, and its result is the validation result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ pub struct CommandList {
     /// The commands' description in reasons.
     pub verb: &'static str,
     pub wait_on_illegal: bool,
-    /// Whether the warning of a wait in place of a command has been given.
+    /// True if the warning of a wait in place of a command has been given.
     pub has_waited: bool,
 }
 

@@ -60,8 +60,8 @@ pub trait Controller: Send {
         None
     }
 
-    /// Whether it needs observations and blueprint indices of every env in addition to reports, signals and masks, which
-    /// are always there. The engine asks once, after it has built the controller.
+    /// Returns whether it needs observations and blueprint indices of every env in addition to reports, signals and masks,
+    /// which are always there. The engine asks once, after it has built the controller.
     fn needs_observation(&self) -> bool {
         false
     }
@@ -153,7 +153,7 @@ pub trait LearningPolicy: TrainablePolicy {
     /// A value that isn't finite, or a device error.
     fn value(&mut self, view: &DecisionView) -> Result<Vec<f32>, PolicyError>;
 
-    /// Whether actions are drawn. Otherwise the likeliest ones are taken.
+    /// Draws actions from now on, or takes the likeliest ones.
     fn set_mode(&mut self, mode: DecideMode);
 
     /// Updates that the weights have seen.

@@ -203,8 +203,8 @@ impl GrowthAct {
             .filter_map(|(slot, seed)| Some((slot, self.next_move(slot, seed.as_ref()?)?)))
             .filter(|(_, (command, _))| masks.objection(command).is_none())
             .collect();
-        let is_behind = |slot: usize| state.last_moved.is_some_and(|last| slot > last);
-        let next = moves.iter().find(|(slot, _)| is_behind(*slot)).or(moves.first())?;
+        let is_later = |slot: usize| state.last_moved.is_some_and(|last| slot > last);
+        let next = moves.iter().find(|(slot, _)| is_later(*slot)).or(moves.first())?;
         state.last_moved = Some(next.0);
         Some(next.1)
     }

@@ -57,7 +57,7 @@ pub struct EnvView<'a> {
     pub row: EnvRow,
     /// The slots in order. `None` is an empty slot.
     pub reports: &'a [Option<SeedReport>],
-    /// Losses and accuracies of the step just measured, and what follows from them.
+    /// Losses and accuracies of the step just measured, and values derived from them.
     pub signals: &'a TrainingSignals,
     /// `None` unless the controller asks for it by [`Controller::needs_observation`](crate::controller::Controller::needs_observation).
     pub observation: Option<&'a Observation>,

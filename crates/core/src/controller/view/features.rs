@@ -16,7 +16,7 @@ use crate::seed::SeedReport;
 pub struct ObservationInput<'a> {
     /// The env and step that are observed, for error messages.
     pub at: DecisionPoint,
-    /// Losses and accuracies of the step just measured, and what follows from them.
+    /// Losses and accuracies of the step just measured, and values derived from them.
     pub signals: &'a TrainingSignals,
     /// The last command and whether it took effect.
     pub feedback: ActionFeedback,

@@ -58,7 +58,7 @@ impl RunningMoments {
         true
     }
 
-    /// Whether these are possible moments: finite, and without a negative variance.
+    /// Returns whether these are possible moments: finite, and without a negative variance.
     pub fn is_finite(&self) -> bool {
         self.mean.is_finite() && self.var.is_finite() && self.var >= 0.0
     }

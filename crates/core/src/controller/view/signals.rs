@@ -58,7 +58,7 @@ pub struct TrainingSignals {
     pub host_params: u64,
     /// Steps in a row without a gain worth the name.
     pub plateau_steps: u32,
-    /// Whether the host has settled, in this step or before. Stays so until the episode ends.
+    /// True if the host has settled, in this step or before. Stays so until the episode ends.
     pub host_stabilized: bool,
     /// The host stabilised in this very step.
     pub just_stabilized: bool,

@@ -333,7 +333,7 @@ pub(super) struct Advantages {
 }
 
 /// Advantages of one segment from its rewards, its raw values, and how much likelier than the policy that acted the present one
-/// is to do each step; in f64. `after` is the value of what follows its last step: 0 if nothing does. The recursion never
+/// is to do each step; in f64. `after` is the value of the state after its last step, 0 without one. The recursion never
 /// looks beyond the segment.
 ///
 /// `A_t = min(1, ratio_t)·(δ_t + γλ·A_(t+1))`, where all ratios are 1 generalised advantages, else what V-trace adds to the values.

@@ -105,7 +105,7 @@ impl RolloutBuffer {
         self.rows.get(env).map_or(0, |row| row.steps.len())
     }
 
-    /// Whether an env's newest segment waits for its end.
+    /// Returns whether an env's newest segment waits for its end.
     pub fn has_open_segment(&self, env: usize) -> bool {
         let newest = self.rows.get(env).and_then(|row| row.segments.last());
         newest.is_some_and(RowSegment::is_open)

@@ -228,7 +228,7 @@ pub struct LearnerSchedules {
     pub probability_floor: f64,
     /// Weight of the divergence from a teacher, where there is one.
     pub teacher_coef: f64,
-    /// Whether only the critic learns, if there is a teacher.
+    /// True if only the critic learns when there is a teacher.
     pub is_critic_alone: bool,
 }
 

@@ -238,7 +238,7 @@ impl SequenceBatch {
         }
     }
 
-    /// Whether no step of a sequence is padding.
+    /// Returns whether no step of a sequence is padding.
     pub fn is_full(&self) -> bool {
         self.lengths.iter().all(|&length| length == self.valid.size()[1])
     }
@@ -312,7 +312,7 @@ impl RolloutBuffer {
     }
 
     /// Replaces the stored log-probabilities of the stored choices, and the raw values, by those of the policy.
-    /// `behind` gives the value after each segment, `[segments]`, f32, in the units of `units`, from the state in which it
+    /// `after` gives the value after each segment, `[segments]`, f32, in the units of `units`, from the state in which it
     /// leaves the policy. Truncated segments are credited with it.
     ///
     /// # Errors
@@ -322,7 +322,7 @@ impl RolloutBuffer {
         policy: &dyn TrainablePolicy,
         (config, units): (&LearnerConfig, ValueUnits),
         reads: &HostSyncCounter,
-        behind: impl FnOnce(&RecurrentState) -> Result<Tensor, LearnerError>,
+        after: impl FnOnce(&RecurrentState) -> Result<Tensor, LearnerError>,
     ) -> Result<(), LearnerError> {
         let segments = sequences(self);
         let longest = longest(&segments);
@@ -331,13 +331,13 @@ impl RolloutBuffer {
         }
         let rows = self.rows.iter();
         let targets: Vec<_> = rows.map(|row| vec![StepTargets::default(); row.steps.len()]).collect();
-        let (outputs, behind) = {
+        let (outputs, after) = {
             let _no_grad = NoGrad::new();
             let batch = SequenceBatch::gather(self, &targets, &segments, longest, true, config)?;
             let evaluation = catch(|| policy.evaluate(&batch.input()))??;
             let outputs = catch(|| Tensor::cat(&[&evaluation.log_probs, &evaluation.value.unsqueeze(-1)], -1))?;
-            let behind = behind(&evaluation.final_state)?;
-            (read_f32(&outputs, reads)?, read_f32(&behind, reads)?)
+            let after = after(&evaluation.final_state)?;
+            (read_f32(&outputs, reads)?, read_f32(&after, reads)?)
         };
         let raw = |value: f32| units.raw(value.into()) as f32;
         for (segment, outputs) in segments.iter().zip(outputs.chunks(longest * (HEADS + 1))) {
@@ -348,7 +348,7 @@ impl RolloutBuffer {
             }
         }
         let segments = self.rows.iter_mut().flat_map(|row| &mut row.segments);
-        for (segment, value) in segments.filter(|segment| segment.valid).zip(behind) {
+        for (segment, value) in segments.filter(|segment| segment.valid).zip(after) {
             if let Some(SegmentEnd::Truncated { bootstrap }) = &mut segment.closed {
                 *bootstrap = raw(value);
             }

@@ -125,7 +125,7 @@ impl StepRecord {
     }
 }
 
-/// The end of a segment: what follows its last step.
+/// The end of a segment, by what comes after its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SegmentEnd {
     /// Nothing: the env was rolled back, or the episode is over for good.

@@ -270,7 +270,7 @@ impl RecordedSteps {
         Ok(self.stream.insert(stream).clone())
     }
 
-    /// Whether a step of `minibatch` may be recorded: padding is packed on the host.
+    /// Returns whether a step of `minibatch` may be recorded: padding is packed on the host.
     pub fn takes(&self, minibatch: &SequenceBatch) -> bool {
         !self.is_refused && minibatch.is_full()
     }

@@ -163,7 +163,7 @@ impl<'a> World<'a> {
         self.slots.get(slot)?.as_ref()
     }
 
-    /// Whether a command may be ordered now.
+    /// Returns whether a command may be ordered now.
     pub fn allows(&self, command: &LifecycleCommand) -> bool {
         let views: Vec<_> = self
             .slots

@@ -41,6 +41,6 @@ fn exit_codes_are_those_of_the_signals() {
 fn a_process_knows_whether_it_ignores_the_end_of_its_terminal() {
     assert!(!ignores_first_signal("Name:\tengine\nSigIgn:\t0000000000001000\n"));
     assert!(ignores_first_signal("SigIgn:\t0000000000000001\nSigCgt:\t0\n"));
-    // An unknown setting is left as it is.
+    // An unknown setting stays unchanged.
     assert!(ignores_first_signal("Name:\tengine\n"));
 }

@@ -110,15 +110,15 @@ impl ConvStack {
         let mut features = x.shallow_clone();
         let mut rest = self.layers.as_slice();
         let mut has_entered = false;
-        while let [layer, behind @ ..] = rest {
+        while let [layer, following @ ..] = rest {
             (features, rest) = match layer {
                 BuiltLayer::Conv(conv) if conv.uses_own_kernels(&features) => {
-                    let (norm, silu, behind) = at_once(behind);
-                    let onto = onto.filter(|_| behind.is_empty());
+                    let (norm, silu, following) = at_once(following);
+                    let onto = onto.filter(|_| following.is_empty());
                     has_entered = onto.is_some();
-                    (conv_layer(&features, &conv.weight, norm, silu, onto)?, behind)
+                    (conv_layer(&features, &conv.weight, norm, silu, onto)?, following)
                 }
-                _ => (layer.forward(&features)?, behind),
+                _ => (layer.forward(&features)?, following),
             };
         }
         Ok((features, has_entered))
@@ -145,22 +145,22 @@ impl SeedModule for ConvStack {
 }
 
 /// Layers after a convolution, as far as the engine's kernels compute them together; and the remaining ones.
-fn at_once(behind: &[BuiltLayer]) -> (Option<GroupNormOf<'_>>, Silu, &[BuiltLayer]) {
-    let (before_norm, behind) = match behind {
-        [BuiltLayer::Silu, behind @ ..] => (true, behind),
-        _ => (false, behind),
+fn at_once(rest: &[BuiltLayer]) -> (Option<GroupNormOf<'_>>, Silu, &[BuiltLayer]) {
+    let (before_norm, rest) = match rest {
+        [BuiltLayer::Silu, rest @ ..] => (true, rest),
+        _ => (false, rest),
     };
-    let (norm, behind) = match behind {
-        [BuiltLayer::Norm(norm), behind @ ..] => (Some(norm.for_kernels()), behind),
-        _ => (None, behind),
+    let (norm, rest) = match rest {
+        [BuiltLayer::Norm(norm), rest @ ..] => (Some(norm.for_kernels()), rest),
+        _ => (None, rest),
     };
-    let (after_norm, behind) = match behind {
-        [BuiltLayer::Silu, behind @ ..] if norm.is_some() => (true, behind),
-        _ => (false, behind),
+    let (after_norm, rest) = match rest {
+        [BuiltLayer::Silu, rest @ ..] if norm.is_some() => (true, rest),
+        _ => (false, rest),
     };
     let silu = Silu {
         before_norm,
         after_norm,
     };
-    (norm, silu, behind)
+    (norm, silu, rest)
 }

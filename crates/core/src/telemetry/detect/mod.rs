@@ -142,7 +142,7 @@ impl Default for Detectors {
     }
 }
 
-/// Whether an anomaly by this rule follows from times or memory, and so differs between two runs with one seed.
+/// Returns whether an anomaly by this rule follows from times or memory, and so differs between two runs with one seed.
 pub(super) fn is_about_the_machine(rule: &str) -> bool {
     rules::BUILT_IN
         .iter()

@@ -88,7 +88,7 @@ impl Recent {
         // A single choice is its own mean and reveals nothing.
         let groups = || self.choices.iter().filter(|(_, choices)| choices.len() > 1);
         let count: usize = groups().map(|(_, choices)| choices.len()).sum();
-        let told = groups().flat_map(|(allowed, choices)| {
+        let nats = groups().flat_map(|(allowed, choices)| {
             let (mut means, size) = (vec![0.0; allowed.len()], choices.len() as f64);
             for choice in choices {
                 let sums = means.iter_mut().zip(choice);
@@ -97,7 +97,7 @@ impl Recent {
             let whole = entropy(&means);
             choices.iter().map(move |choice| whole - entropy(choice))
         });
-        (count >= LEAST_CHOICES).then(|| told.sum::<f64>() / count as f64)
+        (count >= LEAST_CHOICES).then(|| nats.sum::<f64>() / count as f64)
     }
 
     /// The env of an event.

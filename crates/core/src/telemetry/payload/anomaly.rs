@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::telemetry::encoding::Num;
 
-/// Whether a condition has begun or is over.
+/// The state of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnomalyState {
@@ -19,7 +19,7 @@ pub enum AnomalyState {
 pub struct Anomaly {
     /// Name of the detector.
     pub rule: String,
-    /// Whether the condition has begun or is over.
+    /// The state of the condition.
     pub state: AnomalyState,
     /// The measured value.
     pub value: Num,

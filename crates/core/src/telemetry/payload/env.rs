@@ -127,7 +127,7 @@ pub enum EndReason {
     Failed,
 }
 
-/// Whether an episode reached its aim.
+/// The success of an episode, by its aim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -156,7 +156,7 @@ impl EpisodeCompute {
 /// The end of an env's episode, once per env and round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeFinished {
-    /// Validation accuracy of the network as it is.
+    /// Validation accuracy of the whole network.
     pub final_accuracy: Num,
     /// Accuracy with the committed seeds alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,7 @@ pub struct EpisodeFinished {
     /// The error of an env that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Whether it reached its aim.
+    /// Its success, by its aim.
     pub outcome: Outcome,
     /// Absent without rewards.
     #[serde(flatten)]

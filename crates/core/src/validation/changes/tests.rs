@@ -14,7 +14,7 @@ fn seed(stage: SeedStage, number: u32) -> SeedRecord {
     seed
 }
 
-/// Whether a step with these seeds is measured.
+/// Returns whether a step with these seeds is measured.
 fn is_measured(last: &mut LastMeasured, seeds: &[SeedRecord], is_final: bool) -> bool {
     let on_change = AttributionConfig {
         cadence: Cadence::OnChange,

@@ -21,7 +21,7 @@ const CLASSES: i64 = 5;
 /// A number that isn't a multiple of any chunk below, so that the last chunk is short.
 const SAMPLES: i64 = 7;
 
-/// A seed as it is drawn.
+/// A drawn seed.
 #[derive(Clone, Debug)]
 struct Drawn {
     /// Policy index of its slot: three before and three after the pools.

@@ -251,7 +251,7 @@ struct BlueprintRows {
 }
 
 impl BlueprintRows {
-    /// Whether a saved weight of shape `saved` can become a running one of shape `running`.
+    /// Returns whether a saved weight of shape `saved` can become a running one of shape `running`.
     fn fit(self, saved: &[usize], running: &[usize]) -> bool {
         let (Some((&rows, rest)), Some((&all, others))) = (saved.split_first(), running.split_first()) else {
             return saved == running;

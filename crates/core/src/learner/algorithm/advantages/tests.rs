@@ -88,7 +88,7 @@ fn returns_that_are_not_finite_change_neither_statistics_nor_head() {
 }
 
 proptest! {
-    /// Whether the statistics are in use or not.
+    /// Holds with and without the use of the statistics.
     #[test]
     fn raw_outputs_follow_the_unit_and_nothing_else(
         batches in prop::collection::vec(prop::collection::vec(-50.0f64..50.0, 1..30), 1..5),
@@ -179,7 +179,7 @@ proptest! {
         }
     }
 
-    /// `A_t = Σ_k (γλ)^k · δ_{t+k}`, summed as it is defined.
+    /// `A_t = Σ_k (γλ)^k · δ_{t+k}`, summed by its definition.
     #[test]
     fn advantages_are_the_discounted_sum_of_one_step_errors(
         steps in prop::collection::vec((-5.0f64..5.0, -5.0f64..5.0), 1..30),

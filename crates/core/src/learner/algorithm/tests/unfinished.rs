@@ -3,7 +3,7 @@
 use super::bench::{Bench, TRUNCATED};
 use crate::unfinished::UnfinishedRound;
 
-/// A buffer as it is when `steps` of each env have been written.
+/// A buffer after `steps` of each env have been written.
 fn written(mut bench: Bench, steps: [usize; 2]) -> Bench {
     for (env, count) in steps.into_iter().enumerate() {
         for _ in 0..count {
