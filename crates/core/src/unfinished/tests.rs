@@ -12,7 +12,7 @@ struct Odd {
     float: f32,
     nested: Option<Option<u32>>,
     text: String,
-    told: Vec<Num>,
+    odd_numbers: Vec<Num>,
     pair: (u32, Option<f64>),
 }
 
@@ -22,7 +22,7 @@ fn odd() -> Odd {
         float: 0.1,
         nested: Some(None),
         text: "two\nlines: \"quoted\"".into(),
-        told: vec![Num(f64::NAN), Num(1.0), Num(1.0 / 3.0)],
+        odd_numbers: vec![Num(f64::NAN), Num(1.0), Num(1.0 / 3.0)],
         pair: (u32::MAX, Some(f64::MAX)),
     }
 }

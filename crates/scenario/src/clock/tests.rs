@@ -13,13 +13,13 @@ fn clock(first_round: u32, end_round: u32) -> RunClock {
 #[test]
 fn a_position_counts_as_people_do() {
     let mut clock = clock(3, 4);
-    let mut told = vec![clock.position().to_string()];
+    let mut places = vec![clock.position().to_string()];
     clock.next_round();
-    told.push(clock.position().to_string());
+    places.push(clock.position().to_string());
     clock.next_step();
-    told.push(clock.position().to_string());
+    places.push(clock.position().to_string());
 
-    assert_eq!(told, ["", "round 4", "round 4, step 1"]);
+    assert_eq!(places, ["", "round 4", "round 4, step 1"]);
 }
 
 #[test]

@@ -155,10 +155,10 @@ fn descend(
             }
             let chosen = node.choice().unwrap_or_default().to_string();
             // A path of another choice makes that choice: `task.preset` of a task that is written out.
-            let is_told_by = |content| matches!(content, Content::Items([first, ..]) if first.name == segment);
+            let is_named_by = |content| matches!(content, Content::Items([first, ..]) if first.name == segment);
             if chosen != segment
                 && rest.is_empty()
-                && variants.iter().any(|v| v.name == segment && is_told_by(v.content))
+                && variants.iter().any(|v| v.name == segment && is_named_by(v.content))
             {
                 let span = value.span;
                 *node = Node::new(Value::Tuple(Some(Name::new(segment, span)), vec![value]), span);

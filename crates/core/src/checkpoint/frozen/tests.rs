@@ -74,8 +74,8 @@ fn a_policy_may_stand_on_its_own() {
     assert_eq!(found.saved.unwrap().path(), root.path());
     assert_eq!(found.origin, None);
     let best = why(&root, CheckpointName::Best);
-    let told = "is a policy without its run, so there is no checkpoint `best`";
-    assert!(best.contains(told), "{best}");
+    let expected = "is a policy without its run, so there is no checkpoint `best`";
+    assert!(best.contains(expected), "{best}");
 }
 
 #[test]

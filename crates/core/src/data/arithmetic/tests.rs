@@ -49,9 +49,9 @@ fn a_count_may_exceed_one_pass() {
 #[test]
 fn impossible_counts_are_refused() {
     let large = arithmetic(BatchesPerStep::Count(1), [2000, 1266, 1]);
-    let told = "batches_per_step count and 1 env leaves no training batch of 1266 samples; the largest legal \
+    let expected = "batches_per_step count and 1 env leaves no training batch of 1266 samples; the largest legal \
                 batch_size is 1266";
-    assert_refused(large, told);
+    assert_refused(large, expected);
 
     let mut task = digits_task();
     task.val_batches_per_step = ValBatches::Count(3);

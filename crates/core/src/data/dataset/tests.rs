@@ -163,8 +163,8 @@ fn a_class_that_a_given_network_knows_by_another_name_is_noted() {
     assert!(data.notes().is_empty());
     assert!(!data.compare_classes(&["bee", "ant"].map(String::from)));
 
-    let told = "class 0 is ant, but was bee in the given network, whose head starts unchanged";
-    assert_eq!(data.notes(), [format!("synth_images: {told}")]);
+    let expected = "class 0 is ant, but was bee in the given network, whose head starts unchanged";
+    assert_eq!(data.notes(), [format!("synth_images: {expected}")]);
 }
 
 #[test]

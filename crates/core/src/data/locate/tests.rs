@@ -73,6 +73,6 @@ fn a_missing_file_is_reported_with_every_place_and_where_it_is_published() {
 fn a_file_longer_than_its_header_says_is_not_read_to_its_end() {
     let endless = rest("endless", &mut std::io::repeat(7), 1000, 16);
 
-    let told = "data file endless continues after the 1016 that its header implies, found 1017 or more";
-    assert_refused(endless, told);
+    let expected = "data file endless continues after the 1016 that its header implies, found 1017 or more";
+    assert_refused(endless, expected);
 }

@@ -56,6 +56,6 @@ fn a_file_that_has_become_shorter_is_reported_with_record_and_byte() {
     cut.set_len(22).unwrap();
 
     assert_eq!(records.read(3, &mut Vec::new()).unwrap()[0], 110);
-    let told = "data file b: record 2 at byte 19 has 3 of 8 bytes; the file is cut short";
-    assert_refused(records.read(4, &mut Vec::new()), told);
+    let expected = "data file b: record 2 at byte 19 has 3 of 8 bytes; the file is cut short";
+    assert_refused(records.read(4, &mut Vec::new()), expected);
 }

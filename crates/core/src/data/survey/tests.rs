@@ -36,8 +36,8 @@ fn a_pair_of_packed_idx_files_is_described_with_classes_and_moments() {
     assert!((survey.parts[0].mean[0] - 561_718.0 / (1797.0 * 64.0 * 16.0)).abs() < 1e-12);
 
     let refused = pair(npy("|u1", "(1, 1, 1)", &[17]), npy("|u1", "(1,)", &[0]), known);
-    let told = "data 'npy' in the train part: the value 17 is outside 0..=16; correct it or task.data.scale";
-    assert_refused(refused, told);
+    let expected = "data 'npy' in the train part: the value 17 is outside 0..=16; correct it or task.data.scale";
+    assert_refused(refused, expected);
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn a_pickle_and_a_folder_around_the_data_are_named_for_what_they_are() {
     for part in ["train", "val"] {
         std::fs::create_dir_all(around.path().join("pets").join(part).join("cat")).unwrap();
     }
-    let told = "pets/train and the like are folders inside that of a class (give that one if ";
-    assert_refused(look(around.path()), told);
+    let expected = "pets/train and the like are folders inside that of a class (give that one if ";
+    assert_refused(look(around.path()), expected);
     std::fs::write(around.path().join("pets/data_batch_1"), b"\x80\x02}q\x01").unwrap();
     assert_refused(look(around.path()), "the data are in a folder inside it; give ");
 }
@@ -136,8 +136,8 @@ fn labels_with_gaps_are_refused_with_a_list_that_fits_on_a_screen_and_so_is_one_
     let labels = [7_u32, 1001, 40_000].map(u32::to_le_bytes).concat();
     let (images, labels) = (npy("|u1", "(3, 1, 1)", &[1, 2, 3]), npy("<u4", "(3,)", &labels));
 
-    let told = "class 0, 1, 2, 3, 4, 5, 6, 8, 9, 10 and 39988 more has no sample in the train part";
-    assert_refused(pair(images.clone(), labels, Known::default()), told);
+    let expected = "class 0, 1, 2, 3, 4, 5, 6, 8, 9, 10 and 39988 more has no sample in the train part";
+    assert_refused(pair(images.clone(), labels, Known::default()), expected);
     let labels = npy("|u1", "(3,)", &[0; 3]);
     assert_refused(pair(images, labels, Known::default()), "of one class");
 }

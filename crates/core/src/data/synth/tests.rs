@@ -81,7 +81,7 @@ fn more_images_than_there_is_memory_for_are_an_error() {
     let params = SynthImages::default();
 
     for count in [1 << 50, usize::MAX] {
-        let told = format!("there is no memory for {count} images of ");
-        assert_refused(generate(&params, 0, count), &told);
+        let expected = format!("there is no memory for {count} images of ");
+        assert_refused(generate(&params, 0, count), &expected);
     }
 }

@@ -116,8 +116,8 @@ fn a_run_that_does_not_fit_is_refused_with_how_many_envs_would() {
 
     let refused = with(4096).unwrap_err();
 
-    let told = "of memory, this machine has 2.0 GiB left; it would fit with run.n_envs: ";
-    let (start, envs) = refused.split_once(told).unwrap();
+    let expected = "of memory, this machine has 2.0 GiB left; it would fit with run.n_envs: ";
+    let (start, envs) = refused.split_once(expected).unwrap();
     assert!(start.starts_with("the run needs about "), "{refused}");
     let envs: u64 = envs.parse().unwrap();
     assert_eq!(with(envs), Ok(()));

@@ -212,13 +212,13 @@ fn a_seed_is_drawn_from_its_own_stream() {
 /// A gate that comes later does not depend on what its seed drew.
 #[test]
 fn a_later_gate_is_drawn_from_its_own_stream() {
-    let gate_beside = |blueprint: usize| {
+    let gate_with = |blueprint: usize| {
         let mut slot = Plot::held(blueprint, GerminationStyle::LinearAdd);
         slot.blend_as(GerminationStyle::GatedGate);
         let mut weights = slot.weights();
         weights.split_off(weights.len() - 4)
     };
-    assert!(equal(&gate_beside(1), &gate_beside(6)));
+    assert!(equal(&gate_with(1), &gate_with(6)));
 }
 
 #[test]

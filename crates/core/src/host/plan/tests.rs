@@ -116,8 +116,8 @@ fn tensors_and_statistics_are_frozen_by_names_of_their_own_and_layers_with_both(
         assert_eq!(learns(frozen).unwrap(), (first.into(), follow), "{frozen}");
     }
     let refused = learns("block.cnv").unwrap_err().to_string();
-    let told = "the host has no block.cnv; valid: block.conv.weight, block.norm.weight, block.norm.bias";
-    assert!(refused.ends_with(told), "{refused}");
+    let expected = "the host has no block.cnv; valid: block.conv.weight, block.norm.weight, block.norm.bias";
+    assert!(refused.ends_with(expected), "{refused}");
 }
 
 #[test]
@@ -129,6 +129,6 @@ fn a_name_is_found_in_either_case() {
     let named = |name: &str| hosts.of(&HostChoice::Named(HostName(name.into())), None);
     assert_eq!(named("MINE").unwrap().plan(5).outline().parameters, 36 + 8 + 25);
     let unknown = named("yours").map(|_| ()).unwrap_err().to_string();
-    let told = "no host is called `yours`; there are: mine, resnet18";
-    assert!(unknown.starts_with(told), "{unknown}");
+    let expected = "no host is called `yours`; there are: mine, resnet18";
+    assert!(unknown.starts_with(expected), "{unknown}");
 }

@@ -186,7 +186,7 @@ fn values_that_no_network_can_start_from_are_refused_by_file_and_tensor() {
         let values = tch::Tensor::full(shape, value, (Kind::Float, tch::Device::Cpu));
         PlainTensor::of(&values).unwrap()
     };
-    for (name, shape, value, told) in [
+    for (name, shape, value, expected) in [
         ("module.head.bias", vec![10_i64], f64::NAN, "`module.head.bias` has NaN"),
         ("head.weight", vec![10, 8], f64::INFINITY, "`head.weight` has inf"),
         (
@@ -198,7 +198,7 @@ fn values_that_no_network_can_start_from_are_refused_by_file_and_tensor() {
     ] {
         let given = BTreeMap::from([(name, filled(&shape, value))]);
         let refused = said(read(&given, &small()));
-        for part in ["w.safetensors", told, "valid: finite numbers"] {
+        for part in ["w.safetensors", expected, "valid: finite numbers"] {
             assert!(refused.contains(part), "{refused}");
         }
     }
@@ -209,7 +209,7 @@ fn values_that_no_network_can_start_from_are_refused_by_file_and_tensor() {
 #[test]
 fn a_refusal_names_the_kind_of_network_that_weights_are_of_where_it_is_known() {
     let padded = ResnetSpec::default().plan(10);
-    for (plan, name, shape, told) in [
+    for (plan, name, shape, expected) in [
         (
             &small(),
             "block0.conv.weight",
@@ -231,7 +231,7 @@ fn a_refusal_names_the_kind_of_network_that_weights_are_of_where_it_is_known() {
         };
         let file = [(name, tensor(&shape, Kind::Float)), (head, tensor(&[10], Kind::Float))];
         let refused = said(read(&BTreeMap::from(file), plan));
-        assert!(refused.contains(told), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
     // Neither a third convolution of a block nor another shortcut, nor a part of the head, makes a network deeper.
     for name in ["layer1.0.conv3.weight", "layer2.0.downsample.0.weight", "fc.1.weight"] {
@@ -277,8 +277,8 @@ fn weights_without_a_head_or_with_one_for_other_classes_are_all_of_the_body() {
     let [note] = &weights.notes[..] else {
         panic!("{:?}", weights.notes);
     };
-    let told = "is for 12 classes, but the data have 10: episodes start with a new head";
-    assert!(note.ends_with(told), "{note}");
+    let expected = "is for 12 classes, but the data have 10: episodes start with a new head";
+    assert!(note.ends_with(expected), "{note}");
     // A head of another width is refused.
     given.insert("head.weight".into(), tensor(&[12, 9], Kind::Float));
     let refused = said(read(&given, &small()));

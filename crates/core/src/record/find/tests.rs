@@ -76,6 +76,6 @@ fn a_beginning_of_several_runs_lists_them() {
     let root = runs(&NAMES);
 
     let runs = format!("{}, {}", NAMES[2], NAMES[1]);
-    let told = format!("20260102 may be any of 2 runs in RUNS: {runs}; write more of its name");
-    assert_eq!(why("20260102", root.path()), told);
+    let expected = format!("20260102 may be any of 2 runs in RUNS: {runs}; write more of its name");
+    assert_eq!(why("20260102", root.path()), expected);
 }

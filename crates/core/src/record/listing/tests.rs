@@ -46,7 +46,7 @@ fn without_locks_a_run_is_stale_if_it_is_silent_and_its_process_gone() {
 fn runs_are_listed_by_age_with_what_is_wrong_with_them() {
     let root = tempfile::tempdir().unwrap();
     let at = |name: &str| root.path().join(name);
-    let told = RunStatus {
+    let running = RunStatus {
         rounds: Some(2),
         n_rounds: Some(8),
         best_accuracy: Some(Num(67.5)),
@@ -54,7 +54,7 @@ fn runs_are_listed_by_age_with_what_is_wrong_with_them() {
         ..status(RunState::Running, 100, NO_PROCESS)
     };
     let old = r#"{"created": "2025-12-01T00:00:00.000Z", "tags": ["a"]}"#;
-    write(&at("old"), old, &told);
+    write(&at("old"), old, &running);
     let new = r#"{"created": "2025-12-31T00:00:00.000Z", "tags": []}"#;
     write(&at("new"), new, &status(RunState::Running, 0, 1));
     let end = Event::run(examples::run_finished());

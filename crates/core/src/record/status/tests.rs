@@ -43,17 +43,17 @@ fn a_run_that_a_command_has_paused_says_so_until_it_continues_or_ends() {
     let (folder, mut sink) = begun();
     let started = Event::run(examples::run_started());
     sink.write(&[Arc::new(started)]).unwrap();
-    let mut told = |command: &str| {
+    let mut state = |command: &str| {
         let mut note = examples::note();
         note.command = Some(command.into());
         sink.write(&[Arc::new(Event::run(note))]).unwrap();
         read(folder.path()).state
     };
 
-    assert_eq!(told("pause"), RunState::Paused);
-    assert_eq!(told("checkpoint"), RunState::Paused);
-    assert_eq!(told("continue"), RunState::Running);
-    assert_eq!(told("pause"), RunState::Paused);
+    assert_eq!(state("pause"), RunState::Paused);
+    assert_eq!(state("checkpoint"), RunState::Paused);
+    assert_eq!(state("continue"), RunState::Running);
+    assert_eq!(state("pause"), RunState::Paused);
 
     let mut finished = examples::run_finished();
     finished.status = RunState::Interrupted;

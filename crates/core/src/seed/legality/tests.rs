@@ -97,15 +97,15 @@ fn a_moving_alpha_and_a_young_age_forbid_pruning() {
 fn germination_waits_for_developing_neighbours_but_not_for_blended_ones() {
     use SeedStage::*;
     let mut limits = strict_limits();
-    let beside = |stage, limits: &Limits| legal(LifecycleOp::Germinate, 1, &[Some(at(stage)), None], limits);
+    let next_to = |stage, limits: &Limits| legal(LifecycleOp::Germinate, 1, &[Some(at(stage)), None], limits);
     for stage in [Germinated, Training, Pruned, Embargoed, Resetting] {
-        assert_eq!(beside(stage, &limits), Err(FailureReason::DevelopingSeed), "{stage}");
+        assert_eq!(next_to(stage, &limits), Err(FailureReason::DevelopingSeed), "{stage}");
     }
     for stage in [Blending, Holding, Committed] {
-        assert_eq!(beside(stage, &limits), Ok(()), "{stage}");
+        assert_eq!(next_to(stage, &limits), Ok(()), "{stage}");
     }
     limits.sequential_germination = false;
-    assert_eq!(beside(Training, &limits), Ok(()));
+    assert_eq!(next_to(Training, &limits), Ok(()));
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn a_closed_segment_that_is_missing_or_damaged_is_named() {
         Ok::<_, FileError>(found)
     };
     let undamaged = read().unwrap();
-    let is_told = || match read() {
+    let is_named = || match read() {
         // One bit of a frame's header means nothing.
         Ok(found) => found == undamaged,
         Err(error) => error.to_string().contains("events-0002.jsonl.zst"),
@@ -96,12 +96,12 @@ fn a_closed_segment_that_is_missing_or_damaged_is_named() {
         let mut damaged = whole.clone();
         damaged[position] ^= 0x10;
         fs::write(&closed, damaged).unwrap();
-        assert!(is_told(), "byte {position}");
+        assert!(is_named(), "byte {position}");
     }
     fs::write(&closed, &whole[..whole.len() / 2]).unwrap();
-    assert!(is_told());
+    assert!(is_named());
     fs::remove_file(&closed).unwrap();
-    assert!(is_told());
+    assert!(is_named());
 }
 
 /// Cuts at the place after each event, one by one.

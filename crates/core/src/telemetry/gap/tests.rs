@@ -9,10 +9,10 @@ fn a_gap_says_what_is_gone_since_when_and_why() {
         why: "events.jsonl: No space left on device".into(),
     };
 
-    let told = [gap(1230, Some(4)), gap(1, None), gap(0, None)].map(|gap| gap.to_string());
+    let texts = [gap(1230, Some(4)), gap(1, None), gap(0, None)].map(|gap| gap.to_string());
 
     assert_eq!(
-        told,
+        texts,
         [
             "`events.jsonl` is missing 1230 events, from round 5 on: events.jsonl: No space left on device",
             "`events.jsonl` is missing an event: events.jsonl: No space left on device",

@@ -181,8 +181,8 @@ fn learning_is_known_by_its_latest_update_and_the_rewards_of_the_rounds() {
     assert_eq!(live.latest_update(), Some(&performed));
     assert_eq!(live.update_of_round(0), None);
     assert_eq!((live.updates(), live.skipped_updates), (3, 1));
-    let told = |round: &RoundResult| (round.reward_mean(), round.rollbacks);
-    let rounds: Vec<_> = live.rounds.iter().map(told).collect();
+    let row = |round: &RoundResult| (round.reward_mean(), round.rollbacks);
+    let rounds: Vec<_> = live.rounds.iter().map(row).collect();
     assert_eq!(rounds, [(Some(12.0), 0), (Some(12.0), 1)]);
     assert_eq!(live.reward_terms().unwrap()["pbrs"], Num(-0.5));
 }

@@ -28,14 +28,14 @@ fn what_is_wrong_is_named_with_its_line() {
     let late = NOTE.replace("\"seq\":0,", "\"seq\":0,\"round\":4294967295,");
     let unknown = NOTE.replace("\"note\"", "\"dream\"");
     let [textless, late, unknown] = [textless, late, unknown].map(|note| format!("{HEADER}\n{note}\n"));
-    for (text, told) in [
+    for (text, parts) in [
         (format!("{NOTE}\n"), ["jsonl:1: ", "the first line isn't a header"]),
         (textless, ["jsonl:2: ", "note: missing field `text`"]),
         (unknown, ["jsonl:2: ", "unknown variant `dream`"]),
         (late, ["jsonl:2: ", "expected a round, from 0 to 4294967294"]),
     ] {
         let why = read(&text).unwrap_err().to_string();
-        assert!(told.iter().all(|part| why.contains(part)), "{why}");
+        assert!(parts.iter().all(|part| why.contains(part)), "{why}");
     }
 }
 

@@ -60,7 +60,7 @@ fn configurations_are_named_by_their_places() {
 
     let numbers = layout.unpack(&pack, &[1, 2, 0], 0);
 
-    let told = |config: &ConfigNumbers| (config.loss_sum, config.only_main_correct, config.only_this_correct);
-    let configs: Vec<_> = numbers.configs.iter().map(told).collect();
+    let row = |config: &ConfigNumbers| (config.loss_sum, config.only_main_correct, config.only_this_correct);
+    let configs: Vec<_> = numbers.configs.iter().map(row).collect();
     assert_eq!(configs, [(10.0, 0, 0), (20.0, 3, 0), (30.0, 7, 1)]);
 }

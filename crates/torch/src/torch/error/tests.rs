@@ -63,9 +63,9 @@ fn out_of_memory_is_one_line_with_the_size_that_was_asked_for() {
 fn an_allocation_that_fails_is_out_of_memory() {
     let error = catch(|| Tensor::zeros([1 << 50], (Kind::Float, Device::Cpu))).expect_err("four petabytes");
 
-    let is_told =
+    let is_named =
         matches!(&error, TorchError::OutOfMemory(message) if message.contains("tried to allocate 4503599627370"));
-    assert!(is_told, "{error:?}");
+    assert!(is_named, "{error:?}");
 }
 
 #[test]

@@ -98,8 +98,8 @@ fn the_scale_of_floats_just_above_1_is_asked_for_and_rounding_isnt_a_reason_to_r
     };
 
     for largest in [1.000_000_1, 1.5, 2.0] {
-        let told = format!("images.npy: its largest float is {largest}, which doesn't show ");
-        assert_refused(read([0.2, largest], None), &told);
+        let expected = format!("images.npy: its largest float is {largest}, which doesn't show ");
+        assert_refused(read([0.2, largest], None), &expected);
     }
     assert_eq!(pixels(&read([0.2, 1.000_000_1], Some(1.0)).unwrap()), [51, 255]);
     assert_eq!(pixels(&read([0.2, 1.0], None).unwrap()), [51, 255]);
@@ -119,8 +119,8 @@ fn floats_of_several_scales_are_refused_with_their_ranges_and_a_black_part_has_a
     let (unit, bytes) = ([0.0, 0.5], [3.0, 254.0]);
 
     for scale in [None, Some(1.0), Some(255.0)] {
-        for told in ["x_train.npy from 0 to 0.5, ", "x_test.npy from 3 to 254)"] {
-            assert_refused(read([unit, bytes], scale), told);
+        for expected in ["x_train.npy from 0 to 0.5, ", "x_test.npy from 3 to 254)"] {
+            assert_refused(read([unit, bytes], scale), expected);
         }
         assert_refused(read([bytes, unit], scale), "x_test.npy from 0 to 0.5, ");
     }
@@ -169,14 +169,14 @@ fn arrays_that_arent_images_or_labels_are_refused() {
     let three = npy("|u1", "(3,)", &[0, 1, 2]);
     let (none, no_labels) = (npy("|u1", "(0, 1, 1)", &[]), npy("|u1", "(0,)", &[]));
 
-    for (images, labels, told) in [
+    for (images, labels, expected) in [
         (wide, two_labels(), "has elements of type '<i8', which "),
         (flat, two_labels(), "has the sizes [2]; valid: "),
         (two_images(), one_hot, "has the sizes [2, 2]; valid: "),
         (two_images(), three, "labels.npy has 3 labels; "),
         (none, no_labels, "holds no image"),
     ] {
-        assert_refused(read_stated(&images, &labels, Stated::default()), told);
+        assert_refused(read_stated(&images, &labels, Stated::default()), expected);
     }
 }
 
@@ -184,8 +184,8 @@ fn arrays_that_arent_images_or_labels_are_refused() {
 fn a_label_out_of_range_is_named_by_its_byte() {
     let found = read_two(&two_images()).unwrap();
 
-    let told = "labels.npy': label 1 of sample 0 (byte 128) is outside 0..1";
-    assert_refused(found.train.check_labels("npy", 1), told);
+    let expected = "labels.npy': label 1 of sample 0 (byte 128) is outside 0..1";
+    assert_refused(found.train.check_labels("npy", 1), expected);
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn archives_bring_the_parts_that_their_names_say() {
         assert!(medical.val.is_some() && medical.test.is_none());
         assert!(read(["x", "y", "x_valid", "y_valid"], method).val.is_some());
         let two_pairs = read(["train_images", "train_labels", "x_train", "y_train"], method);
-        let told = "npz: arrays of no part or of a second pair were not read: train_images.npy, train_labels.npy";
-        assert!(two_pairs.notes == [told] && keras.notes.is_empty());
+        let expected = "npz: arrays of no part or of a second pair were not read: train_images.npy, train_labels.npy";
+        assert!(two_pairs.notes == [expected] && keras.notes.is_empty());
     }
 }
 
@@ -215,16 +215,16 @@ fn what_is_missing_in_an_archive_is_named_with_what_it_has() {
     let half = [("x_train", two_images())];
     let other = [("pictures", two_images()), ("y_test", two_labels())];
 
-    for (arrays, told) in [
+    for (arrays, expected) in [
         (&half[..], "has no array 'y_train', but x_train.npy; valid names: "),
         (&other, "has no array 'x_test', but "),
     ] {
-        assert_refused(read_npz(&npz(arrays, CompressionMethod::Stored)), told);
+        assert_refused(read_npz(&npz(arrays, CompressionMethod::Stored)), expected);
     }
     let mut photos = ZipWriter::new(Cursor::new(Vec::new()));
     photos.start_file("cat/1.png", SimpleFileOptions::default()).unwrap();
-    let told = "it is an archive of cat/1.png; unpack it, and give the folder";
-    assert_refused(read_npz(&photos.finish().unwrap().into_inner()), told);
+    let expected = "it is an archive of cat/1.png; unpack it, and give the folder";
+    assert_refused(read_npz(&photos.finish().unwrap().into_inner()), expected);
 }
 
 #[test]

@@ -144,11 +144,11 @@ fn an_archive_is_read_in_the_order_of_its_batches_and_unusual_counts_are_noted()
     assert_eq!((&pixels[..3], &pixels[3069..3072]), (&[1, 2, 3][..], &[4, 5, 6][..]));
     assert_eq!((found.train.part.len(), found.test.unwrap().part.len()), (50, 10));
     assert_eq!(found.class_names[9], "truck");
-    let told = [
+    let expected = [
         "cifar10: 50 training images; the published set has 50000",
         "cifar10: 10 test images; the published set has 10000",
     ];
-    assert_eq!(found.notes, told);
+    assert_eq!(found.notes, expected);
 }
 
 #[test]

@@ -34,13 +34,13 @@ fn a_file_with_little_endian_sizes_is_refused_without_allocating() {
     let bytes = file([1797, 8, 8].map(u32::swap_bytes), &[0; 64]);
 
     // 84 344 832 images of 134 217 728 squared: beyond u64, reported all the same.
-    let told = "data file i has 80 bytes, its header implies 1519421415863308347506704 bytes";
-    assert_refused(pair(&bytes, &[]), told);
+    let expected = "data file i has 80 bytes, its header implies 1519421415863308347506704 bytes";
+    assert_refused(pair(&bytes, &[]), expected);
 }
 
 #[test]
 fn labels_of_other_lengths_types_and_dimensions_are_refused() {
-    for (bytes, told) in [
+    for (bytes, expected) in [
         (file([4], &[0; 3]), " has 11 bytes, its header implies 12 bytes"),
         (file([4], &[0; 5]), " after the 12 that its header implies, found 13 "),
         (vec![0, 0, 8, 1, 0, 0], " has 6 bytes, its header implies 8 bytes"),
@@ -50,7 +50,7 @@ fn labels_of_other_lengths_types_and_dimensions_are_refused() {
             "l has the sizes [1, 2]; valid: one label an image",
         ),
     ] {
-        assert_refused(pair(&file([1, 1, 1], &[7]), &bytes), told);
+        assert_refused(pair(&file([1, 1, 1], &[7]), &bytes), expected);
     }
     // The files of a pair are swapped.
     assert_refused(
@@ -80,8 +80,8 @@ fn a_label_out_of_range_is_named_with_its_byte() {
         .unwrap()
         .train;
 
-    let told = "data 'l': label 12 of sample 1 (byte 9) is outside 0..10";
-    assert_refused(pool.check_labels("mine", 10), told);
+    let expected = "data 'l': label 12 of sample 1 (byte 9) is outside 0..10";
+    assert_refused(pool.check_labels("mine", 10), expected);
     assert!(pool.check_labels("mine", 13).is_ok());
 }
 
@@ -155,8 +155,8 @@ fn without_test_files_the_test_part_is_drawn_and_a_note_says_so() {
     let found = read_folder(folder.path(), 16.0).unwrap();
 
     assert!(found.test.is_none());
-    let told = "has no t10k-images-idx3-ubyte; the test part is drawn from the training files";
-    assert!(found.notes[0].ends_with(told), "{:?}", found.notes);
+    let expected = "has no t10k-images-idx3-ubyte; the test part is drawn from the training files";
+    assert!(found.notes[0].ends_with(expected), "{:?}", found.notes);
 }
 
 #[test]
@@ -180,6 +180,6 @@ fn a_packed_label_out_of_range_is_named_by_its_unpacked_byte() {
 
     let found = read_folder(folder.path(), 16.0).unwrap();
 
-    let told = "train-labels-idx1-ubyte.gz (unpacked)': label 77 of sample 5 (byte 13)";
-    assert_refused(found.train.check_labels("idx_folder", 10), told);
+    let expected = "train-labels-idx1-ubyte.gz (unpacked)': label 77 of sample 5 (byte 13)";
+    assert_refused(found.train.check_labels("idx_folder", 10), expected);
 }

@@ -79,9 +79,9 @@ fn five_of_the_images_that_are_none_or_cut_short_are_named() {
     for name in ["c", "d", "e", "f", "g", "h", "i"] {
         fs::write(folder.path().join(format!("cat/{name}.png")), &whole[..50]).unwrap();
     }
-    let told = read(folder.path(), None).unwrap_err().to_string();
-    assert_eq!(told.matches(".png cannot be read (").count(), 5, "{told}");
-    assert!(told.contains(") and 2 more; valid: "), "{told}");
+    let text = read(folder.path(), None).unwrap_err().to_string();
+    assert_eq!(text.matches(".png cannot be read (").count(), 5, "{text}");
+    assert!(text.contains(") and 2 more; valid: "), "{text}");
 }
 
 /// No two adjacent pixels are alike.
@@ -307,7 +307,7 @@ fn a_header_that_claims_more_pixels_than_its_file_or_the_memory_can_hold_is_refu
         bytes.len()
     );
     let large = "claims 30000x30000 pixels, 2700000000 bytes when they are decoded; valid: at most 268435456";
-    for (side, told) in [
+    for (side, expected) in [
         (9000_u32, &*few),
         (30_000, large),
         (65_535, "claims 65535x65535 pixels"),
@@ -321,7 +321,7 @@ fn a_header_that_claims_more_pixels_than_its_file_or_the_memory_can_hold_is_refu
         fs::write(&path, &bytes).unwrap();
 
         assert_refused(read(folder.path(), None), "a.png");
-        assert_refused(read(folder.path(), None), told);
+        assert_refused(read(folder.path(), None), expected);
     }
 }
 
@@ -330,9 +330,9 @@ fn an_image_of_one_colour_is_not_taken_for_a_claim_and_large_images_of_one_size_
     let folder = folder_with("cat/a.png", GrayImage::from_pixel(2000, 1000, Luma([7])));
 
     assert_eq!(pixels(&folder, None), (vec![7; 32 * 32], [32, 32, 1]));
-    let told = "image_folder: the images have one size, 2000x1000 (width x height); 1 were cropped to their central \
+    let note = "image_folder: the images have one size, 2000x1000 (width x height); 1 were cropped to their central \
                 square and scaled to 32x32";
-    assert_eq!(notes_of(&folder), [told]);
+    assert_eq!(notes_of(&folder), [note]);
     assert_eq!(pixels(&folder, Some(600)).1, [600, 600, 1]);
     let kept = folder_with("cat/a.png", GrayImage::from_pixel(512, 4, Luma([7])));
     assert_eq!(pixels(&kept, None).1, [4, 512, 1]);
@@ -357,9 +357,9 @@ fn images_of_several_sizes_are_cropped_to_their_centres_and_scaled() {
     // An image of that size already keeps its bytes.
     assert_eq!(image(4)[3 * 33..3 * 34], [1, 1, 7]);
     assert_eq!(image(4)[3069..], [31, 31, 7]);
-    let told = "image_folder: the images have 3 sizes, from 4x2 to 120x40 (width x height); 4 were cropped to \
+    let note = "image_folder: the images have 3 sizes, from 4x2 to 120x40 (width x height); 4 were cropped to \
                 their central square and scaled to 32x32";
-    assert_eq!(notes, [told]);
+    assert_eq!(notes, [note]);
     assert_eq!(pixels(&folder, Some(5)).1, [5, 5, 3]);
 }
 

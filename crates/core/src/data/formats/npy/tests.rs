@@ -70,7 +70,7 @@ fn versions_2_and_3_have_a_longer_length_and_blanks_stand_anywhere_between() {
 fn faults_of_a_header_are_reported() {
     let fortran = with_header("{'descr': '|u1', 'fortran_order': True, 'shape': (1,), }", &[0]);
     let records = "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,), }";
-    for (bytes, told) in [
+    for (bytes, expected) in [
         (&b"PK"[..], "it does not begin with the magic number"),
         (b"\x93NUMPY\x07\x00", "its version is not 1, 2 or 3"),
         (
@@ -90,7 +90,7 @@ fn faults_of_a_header_are_reported() {
         ),
         (&npy("|O", "(1,)", &[0; 8]), "elements of type '|O'"),
     ] {
-        assert_refused(read("array", bytes), told);
+        assert_refused(read("array", bytes), expected);
     }
 }
 
@@ -98,8 +98,8 @@ fn faults_of_a_header_are_reported() {
 fn sizes_that_the_file_does_not_have_are_refused_without_allocating() {
     let huge = read("array", &npy("<f4", "(99999999999, 99999999999)", &[0; 8])[..]);
 
-    let told = "data file array has 136 bytes, its header implies 39999999999200000000132 bytes";
-    assert_refused(huge, told);
+    let expected = "data file array has 136 bytes, its header implies 39999999999200000000132 bytes";
+    assert_refused(huge, expected);
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn sizes_whose_product_no_number_holds_are_refused() {
     let largest = usize::MAX;
     let sizes = format!("({largest}, {largest}, {largest})");
 
-    let told = "data file array has 200 bytes, its header implies 34028236692093846346";
-    assert_refused(read("array", &npy("<f4", &sizes, &[0; 8])[..]), told);
+    let expected = "data file array has 200 bytes, its header implies 34028236692093846346";
+    assert_refused(read("array", &npy("<f4", &sizes, &[0; 8])[..]), expected);
 }
 
 proptest! {

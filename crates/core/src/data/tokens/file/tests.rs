@@ -55,14 +55,14 @@ fn a_file_that_is_too_short_or_absent_is_refused_with_its_name_and_size() {
     for bytes in wide.iter().map(Vec::as_slice).chain([with_mark]) {
         assert_refused(load_bytes(bytes, 2, SPLIT), "a.txt is in UTF-16 or UTF-32");
     }
-    for (bytes, told) in [
+    for (bytes, expected) in [
         (&b"\x28\xb5\x2f\xfd and more"[..], "packed with zstd"),
         (b"BZh91AY&SY", "packed with bzip2"),
         (b"\xfd7zXZ\0\0", "packed with xz"),
         (b"PK\x03\x04", "a zip archive"),
         (b"%PDF-1.7", "a PDF document"),
     ] {
-        assert_refused(load_bytes(bytes, 2, SPLIT), &format!("a.txt is {told}; "));
+        assert_refused(load_bytes(bytes, 2, SPLIT), &format!("a.txt is {expected}; "));
     }
     // Zeros in any place.
     for bytes in [&b"h\0h\0i"[..], b"\0\0"] {

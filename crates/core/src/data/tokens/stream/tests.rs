@@ -59,6 +59,6 @@ fn faults_of_a_file_are_reported_with_token_and_byte() {
 
     assert_refused(read(cut), "data file tokens: record 1 at byte 5 has 3 of 4 bytes");
     let large = file(&[300, 301, 500]);
-    let told = "data file tokens: token 2 at byte 7 is 500, outside 0..500";
-    assert_refused(read(large), told);
+    let expected = "data file tokens: token 2 at byte 7 is 500, outside 0..500";
+    assert_refused(read(large), expected);
 }

@@ -9,11 +9,11 @@ fn written(bytes: &[u8]) -> tempfile::NamedTempFile {
 
 #[test]
 fn a_text_is_described_with_the_entropy_of_its_bytes() {
-    let told = survey(written(b"abababab").path(), None, None).unwrap();
+    let text = survey(written(b"abababab").path(), None, None).unwrap();
 
-    assert_eq!((told.format, told.tokens, told.distinct), ("text", 8, 2));
-    assert_eq!(told.largest, Some(usize::from(b'b')));
-    assert!((told.entropy - std::f64::consts::LN_2).abs() < 1e-12);
+    assert_eq!((text.format, text.tokens, text.distinct), ("text", 8, 2));
+    assert_eq!(text.largest, Some(usize::from(b'b')));
+    assert!((text.entropy - std::f64::consts::LN_2).abs() < 1e-12);
     let uniform = survey(written(b"aaaa").path(), None, None).unwrap();
     assert_eq!((uniform.distinct, uniform.entropy), (1, 0.0));
     let empty = survey(written(b"").path(), None, None).unwrap();
