@@ -30,8 +30,8 @@ pub struct UnfinishedRound {
     tensors: BTreeMap<String, PlainTensor>,
 }
 
-/// Why a round cannot be kept or resumed. A run that cannot continue inside a round can be resumed from the checkpoint before
-/// the round.
+/// The reason why a round cannot be kept or resumed. A run that cannot continue inside a round can be resumed from the
+/// checkpoint before the round.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum UnfinishedRoundError {

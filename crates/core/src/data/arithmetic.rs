@@ -5,7 +5,7 @@ use crate::scenario::{BatchesPerStep, TaskSpec, ValBatches};
 
 use super::DataError;
 
-/// Which envs see the same samples in a step.
+/// The envs that see the same samples in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Every env has its own order and augmentation.
@@ -17,7 +17,7 @@ pub enum Sharing {
 /// Batch counts and sizes of every env and step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedArithmetic {
-    /// Which envs see the same samples.
+    /// The envs that see the same samples.
     pub sharing: Sharing,
     /// Samples of the training part.
     pub n_train: usize,

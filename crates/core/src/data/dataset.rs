@@ -39,7 +39,7 @@ pub struct DataSet {
     pub notes: Vec<String>,
     /// Names in the order of their labels. Empty if the files name none.
     pub class_names: Vec<String>,
-    /// Which of the training files' samples the other parts are.
+    /// The samples of the training files that make the other parts.
     pub drawn: Drawn,
 }
 

@@ -9,8 +9,8 @@ use thiserror::Error;
 use crate::files::{counted, listed_first};
 use crate::torch::TorchError;
 
-/// Why data cannot be used. Errors of start-up name the file and the place in it that is wrong, and nothing was trained; those
-/// of the feed end the env's episode, or the run, as `run.on_env_error` says.
+/// The reason why data cannot be used. Errors of start-up name the file and the place in it that is wrong, and nothing was
+/// trained; those of the feed end the env's episode, or the run, as `run.on_env_error` says.
 #[derive(Debug, Error)]
 #[error("{fault}; {remedy}")]
 pub struct DataError {

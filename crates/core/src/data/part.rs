@@ -20,9 +20,9 @@ pub struct Part {
 /// The place of a part's images.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Images {
-    /// In memory as they are used, one after the other.
+    /// In memory in the form that is used, one after the other.
     Memory(Vec<u8>),
-    /// As they are in their files, from which one is taken whenever it is asked for.
+    /// In their files, from which one is taken whenever it is asked for.
     Files(Records),
 }
 
@@ -113,7 +113,7 @@ impl Part {
         Ok(Cow::Owned(pixels))
     }
 
-    /// The same part with its images in memory as they are used.
+    /// The same part with its images in memory in the form that is used.
     ///
     /// # Errors
     /// The errors of [`Self::pixels`].

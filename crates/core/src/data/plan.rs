@@ -9,7 +9,7 @@ use crate::scenario::AugmentSpec;
 use super::geometry::{Crop, Geometry};
 use super::{FeedArithmetic, Sharing, cutout};
 
-/// Which batches are due: the coordinates of a step.
+/// The coordinates of a step, which determine its batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepKey {
     /// The run's seed.
@@ -64,7 +64,7 @@ impl FeedPlan {
         }
     }
 
-    /// The plan of samples that are taken as they are.
+    /// The plan of samples that are taken unchanged.
     pub(super) fn of_order(arithmetic: FeedArithmetic, env: u64) -> Self {
         Self {
             crops: None,
@@ -90,7 +90,7 @@ impl FeedPlan {
         &self.current.positions
     }
 
-    /// Positions of batch `batch` of the step that was drawn last: windows of images, or samples that are taken as they are.
+    /// Positions of batch `batch` of the step that was drawn last: windows of images, or samples that are taken unchanged.
     /// After its last batch come those of the upcoming step, which is drawn when it is first asked for, and
     /// then nothing.
     pub(super) fn batch(&mut self, batch: usize) -> Option<(Due, &[i64])> {

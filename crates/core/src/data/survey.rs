@@ -312,7 +312,7 @@ fn guess(path: &Path) -> Result<Format, DataError> {
     }
 }
 
-/// Which of the two sets an archive holds, by the first file that belongs to one of them.
+/// The one of the two sets that an archive holds, by the first file that belongs to one of them.
 fn guess_archive(path: &Path) -> Result<Option<Format>, DataError> {
     let input = locate::open(path)?;
     let count = input.bytes.count();

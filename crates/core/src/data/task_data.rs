@@ -1,4 +1,4 @@
-//! The data of a run, of either kind: as they were loaded, and on a device.
+//! The data of a run, of either kind: loaded, and on a device.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -26,7 +26,8 @@ pub struct Prepared {
     pub overrides: Vec<Override>,
 }
 
-/// Why an engine cannot be made: nothing has run, and nothing was written. The message says what to change, mostly in the scenario.
+/// The reason why an engine cannot be made: nothing has run, and nothing was written. The message says what to
+/// change, mostly in the scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// Everything that is wrong with the scenario, each problem with its line, its field and what would be valid.

@@ -59,7 +59,7 @@ pub struct TrainMetrics {
     pub loss_scale: Option<f64>,
 }
 
-/// Loss and accuracy of the whole network, all seeds as they are, on the validation part.
+/// Loss and accuracy of the whole network, with all seeds, on the validation part.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValMetrics {
     /// Nats per sample. Not finite if the network isn't.
@@ -121,7 +121,7 @@ pub fn participating<'a, T>(envs: impl Iterator<Item = (T, &'a StepStatus)>) -> 
 /// The reason and the step of an episode's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpisodeEnding {
-    /// Why it ended.
+    /// The reason why it ended.
     pub reason: EndReason,
     /// The episode's last step. For an env that failed, the step that it didn't finish.
     pub step: u32,

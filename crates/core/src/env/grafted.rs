@@ -82,7 +82,7 @@ pub struct Graft<'a> {
     pub kind: GraftKind,
 }
 
-/// Why a grafted model could not run.
+/// The reason why a grafted model could not run.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum GraftError {

@@ -31,7 +31,7 @@ const COLLAPSE_ARM: f64 = 0.6;
 /// It guesses again where its loss differs from that of guessing by less than this share of it.
 const COLLAPSE_BAND: f64 = 0.065;
 
-/// Why seeds are pruned by the rollback that an alarm leads to.
+/// The reason of the prunes in the rollback that an alarm leads to.
 pub const fn prune_reason(kind: AlarmKind) -> PruneReason {
     match kind {
         AlarmKind::NonFinite => PruneReason::GovernorNan,

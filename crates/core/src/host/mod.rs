@@ -52,11 +52,11 @@ pub struct OpCost {
     pub macs: u64,
     /// Spatial positions of the op's output.
     pub positions: u64,
-    /// Training leaves its weights as they are.
+    /// Training leaves its weights unchanged.
     pub is_frozen: bool,
 }
 
-/// Why a host could not be built or run. A plan with a fault is refused before anything is trained.
+/// The reason why a host could not be built or run. A plan with a fault is refused before anything is trained.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum HostError {

@@ -30,7 +30,7 @@ use crate::schedule::{Act, AddWork, Assess, Decide, RoundEnd, Startup, StepEnd, 
 use crate::torch::{HostSyncCounter, catch};
 use crate::unfinished::UnfinishedRound;
 
-/// Trains the run's policy, if it has one that learns. Without this plugin policies stay as they are.
+/// Trains the run's policy, if it has one that learns. Without this plugin policies stay unchanged.
 pub struct LearnerPlugin;
 
 impl Plugin for LearnerPlugin {

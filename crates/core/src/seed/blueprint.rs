@@ -21,7 +21,7 @@ pub trait SeedModule: Send {
     /// `None` means identically zero.
     fn delta(&self, x: &Tensor, mode: Mode) -> Result<Option<Tensor>, TchError>;
 
-    /// The features that δ(x) has entered as `onto` says; `None` means that they stay as they are. For modules that can do
+    /// The features that δ(x) has entered as `onto` says; `None` means that they stay unchanged. For modules that can do
     /// it in one pass, without δ in between.
     ///
     /// # Errors

@@ -120,7 +120,7 @@ pub struct Counterfactual {
 pub struct MeasuredNetwork {
     /// The host's size.
     pub host: &'static HostParams,
-    /// The seeds as they are now.
+    /// The present seeds.
     pub slots: &'static SeedSlots,
     /// The configurations that were measured.
     pub plan: &'static ValPlan,
@@ -228,7 +228,7 @@ pub fn attribute(mut envs: Query<AttributedEnv>, data: Res<LoadedData>) {
     }
 }
 
-/// The pass's measurements of the players as they are.
+/// The pass's measurements of the present players.
 fn matrix(
     env: &AttributedEnvItem,
     plan: &AttributionPlan,

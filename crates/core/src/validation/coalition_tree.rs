@@ -58,7 +58,7 @@ pub(super) struct BlockRun {
     pub from: usize,
     pub to: usize,
     pub count: usize,
-    /// True if the seed is on; otherwise the features stay as they are.
+    /// True if the seed is on; otherwise the features stay unchanged.
     pub blended: bool,
 }
 

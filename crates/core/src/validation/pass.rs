@@ -250,7 +250,7 @@ fn is_out_of_memory(failure: &Failure) -> bool {
     matches!(TorchError::classify(failure.to_string()), TorchError::OutOfMemory(_))
 }
 
-/// Index of the configuration that is the validation result: all players as they are.
+/// Index of the configuration that is the validation result: all players on.
 pub const MAIN: usize = 0;
 
 #[cfg(test)]

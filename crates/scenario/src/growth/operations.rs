@@ -101,7 +101,7 @@ impl LifecycleCommand {
     }
 }
 
-/// Why an operation was refused: shared by masks, execution and telemetry.
+/// The reason why an operation was refused: shared by masks, execution and telemetry.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FailureReason {

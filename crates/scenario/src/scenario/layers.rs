@@ -97,7 +97,7 @@ pub fn put(kind: &'static Kind, root: &mut Node, path: &str, value: Node, catalo
     })
 }
 
-/// Why nothing can be put at a path.
+/// The reason why nothing can be put at a path.
 struct Miss {
     message: String,
     help: Option<String>,

@@ -178,7 +178,7 @@ impl fmt::Display for FloatRange {
     }
 }
 
-/// Which names a text may be.
+/// The names that a text may be.
 #[derive(Clone, Copy, Debug)]
 pub enum Names {
     /// Anything.

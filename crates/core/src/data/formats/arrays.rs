@@ -264,7 +264,7 @@ fn pool_of(
     })
 }
 
-/// Bytes stay as they are, floats become bytes.
+/// Bytes stay unchanged, floats become bytes.
 fn image_records(
     images: Array,
     shape: Shape,

@@ -1,6 +1,6 @@
 //! Data sets, one file a format. Readers are functions of bytes: what is wrong is reported with file and byte.
 //!
-//! Each delivers a [`Found`]: the parts that the files make, images as `u8` with channels last, labels as they are.
+//! Each delivers a [`Found`]: the parts that the files make, images as `u8` with channels last, labels unchanged.
 
 pub mod array;
 pub mod npy;

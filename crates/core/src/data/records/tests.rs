@@ -39,7 +39,7 @@ fn images_of_several_files_are_read_in_the_order_that_was_chosen_with_their_plan
 }
 
 #[test]
-fn planes_that_are_not_asked_for_stay_as_they_are() {
+fn planes_that_are_not_asked_for_stay_unchanged() {
     let records = Records::new(vec![file("a", 0, 1)], SHAPE, false);
 
     assert_eq!(records.read(0, &mut Vec::new()).unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);

@@ -107,7 +107,7 @@ impl ValueNormalizer {
         }
     }
 
-    /// Merges the returns of a rollout and rewrites the value head so that its raw outputs stay as they are. Returns
+    /// Merges the returns of a rollout and rewrites the value head so that its raw outputs stay unchanged. Returns
     /// false, and changes nothing, if the returns' mean or variance is not finite.
     ///
     /// # Errors

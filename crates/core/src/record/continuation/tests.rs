@@ -91,7 +91,7 @@ fn what_the_status_vouched_for_is_forgotten_before_events_are_cut_off() {
 }
 
 #[test]
-fn events_of_another_schema_are_left_as_they_are() {
+fn events_of_another_schema_are_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     let text = format!(

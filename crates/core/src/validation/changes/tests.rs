@@ -76,7 +76,7 @@ fn a_held_seed_is_measured_at_every_step_and_the_last_step_in_any_case() {
 }
 
 #[test]
-fn other_cadences_are_left_as_they_are() {
+fn other_cadences_are_left_unchanged() {
     let mut last = LastMeasured::default();
     let every_step = AttributionConfig::default();
     let committed = [seed(SeedStage::Committed, 0)];

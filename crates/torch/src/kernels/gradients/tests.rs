@@ -55,7 +55,7 @@ fn a_group_is_clipped_to_its_common_norm() {
 }
 
 #[test]
-fn small_gradients_and_groups_without_a_limit_stay_as_they_are() {
+fn small_gradients_and_groups_without_a_limit_stay_unchanged() {
     for kind in BOTH_PATHS {
         for max_norm in [Some(10.0), None] {
             let group = params(kind, &[&[3.0, -4.0]]);

@@ -115,7 +115,7 @@ impl Bench {
         self.finalize().expect("finished").expect("usable")
     }
 
-    /// The same with advantages as they were before they were standardised.
+    /// The same with advantages from before they were standardised.
     pub fn plain_rollout(&mut self) -> PreparedRollout {
         let mut rollout = self.rollout();
         let (buffer, config) = (&self.buffer, &self.config);
