@@ -74,11 +74,12 @@ ConvShape dense(Draws& d) {
   return {d.between(1, 9), d.between(1, 9), d.between(1, 9), channels(), channels(), d.coin() ? 1 : 3, false};
 }
 
-// Large enough to be computed in tiles.
+// Large enough to be computed in tiles, of 4x4 or 2x2 outputs.
 ConvShape wide(Draws& d) {
-  const int64_t inputs = 16 * d.between(1, 4), outputs = 16 * d.between(1, 4), height = 2 * d.between(4, 20);
-  const int64_t width = (150'000 / (inputs * outputs * height) + 2) / 2 * 2;
-  return {d.between(1, 3), height, width, inputs, outputs, 3, false};
+  const int64_t side = d.coin() ? 4 : 2, vector = side == 4 ? 8 : 16, products = side == 4 ? 30'000 : 150'000;
+  const int64_t inputs = vector * d.between(1, 4), outputs = vector * d.between(side == 4 ? 2 : 1, 4), height = side * d.between(2, 10);
+  const int64_t width = (products / (inputs * outputs * height) + side) / side * side;
+  return {d.between(1, 9), height, width, inputs, outputs, 3, false};
 }
 
 // At every second row and column.
@@ -97,9 +98,9 @@ void play_block(const Kernels& k, Draws& d, Record& record) {
   const int64_t weights = s.elements() * s.outputs;
   const Filled x(d, in), w(d, weights), grad(d, out_count), residual(d, adds ? z_count : 0);
   const float* added = adds ? residual.data : nullptr;
-  const Floats packed(k.block_packed_floats(s, false)), z(z_count), out(out_count);
+  const Floats packed(k.conv_packed_floats(s, false)), z(z_count), out(out_count);
   const Exact<double> mean(s.outputs), variance(s.outputs);
-  k.block_pack(s, w, false, packed);
+  k.conv_pack(s, w, false, packed);
   {
     const Floats memory(k.block_scratch_forward(s));
     k.block_forward(s, x, packed, z, mean, variance, memory);
@@ -115,12 +116,12 @@ void play_block(const Kernels& k, Draws& d, Record& record) {
     }
     k.block_activate(s, z, scale, shift, pooled, added, out, pooled ? chosen.data : nullptr, s.batch, memory);
     record.add(out);
-    const Floats backwards(k.block_packed_floats(s, true)), x_grad(in), weight_grad(weights);
+    const Floats backwards(k.conv_packed_floats(s, true)), x_grad(in), weight_grad(weights);
     const Floats gamma_grad(s.outputs), beta_grad(s.outputs), scratch(k.block_scratch_backward(s));
     const Floats residual_grad(adds ? z_count : 0);
     // In the place of the block's own gradient, or not.
     float* passed = !adds ? nullptr : d.coin() ? grad.data : residual_grad.data;
-    k.block_pack(s, w, true, backwards);
+    k.conv_pack(s, w, true, backwards);
     const bool is_begun = wants_x_grad && d.coin();
     if (is_begun) d.fill(x_grad);
     k.block_backward(s, x, z, pooled ? chosen.data : nullptr, added, grad, scale, shift, means, inverses,
@@ -132,11 +133,12 @@ void play_block(const Kernels& k, Draws& d, Record& record) {
   }
   if (s.stride > 1) return;
   const Filled gamma(d, s.outputs), beta(d, s.outputs), running(d, s.outputs);
-  const Floats spread(s.outputs), bias(padded), folded(k.block_folded_floats(s));
+  const Floats spread(s.outputs), bias(padded), folded(weights);
   for (int64_t c = 0; c < s.outputs; ++c) spread[c] = 1 + std::fabs(running[c]);
   k.block_fold(s, w, gamma, beta, running, spread, 1e-5, folded, bias);
   const Floats memory(k.block_scratch_forward(s));
-  k.block_folded(s, x, folded, bias, pooled, added, out, memory);
+  k.conv_pack(s, folded, false, packed);
+  k.block_folded(s, x, packed, bias, pooled, added, out, memory);
   record.add(out);
 }
 
@@ -164,8 +166,9 @@ void play_head(const Kernels& k, Draws& d, Record& record) {
 }
 
 void play_layer(const Kernels& k, Draws& d, Record& record) {
-  ConvShape s = dense(d);
-  if (d.coin() && s.inputs > 1) {
+  const bool is_wide = d.below(8) == 0;
+  ConvShape s = is_wide ? wide(d) : dense(d);
+  if (!is_wide && d.coin() && s.inputs > 1) {
     s.outputs = s.inputs;
     s.kernel = 2 * d.between(0, 3) + 1;
     s.depthwise = true;
@@ -179,20 +182,20 @@ void play_layer(const Kernels& k, Draws& d, Record& record) {
   const int64_t in = s.batch * s.positions() * s.inputs, count = s.batch * s.positions() * s.outputs;
   const bool plain = !norm && !silu_before, is_added = d.coin() && s.inputs == s.outputs;
   const Filled x(d, in), w(d, s.elements() * s.outputs), gamma(d, s.outputs), beta(d, s.outputs), grad(d, count), onto(d, count);
-  const Floats packed(k.layer_packed_floats(s, false)), z(plain ? 0 : count), out(count);
+  const Floats packed(k.conv_packed_floats(s, false)), z(plain ? 0 : count), out(count);
   const Floats means(s.batch * groups), inverses(s.batch * groups);
   const auto of = [](bool there, const Floats& values) { return there ? values.data : nullptr; };
-  k.layer_pack(s, w, false, packed);
+  k.conv_pack(s, w, false, packed);
   {
     const Floats memory(k.layer_scratch_forward(layer));
     k.layer_forward(layer, x, packed, of(norm, gamma), of(norm, beta), is_added ? x.data : of(d.coin(), onto), 0.5f,
                     of(!plain, z), out, of(norm, means), of(norm, inverses), memory);
   }
   record.add(out);
-  const Floats backwards(k.layer_packed_floats(s, true)), x_grad(in), w_grad(w.count), gamma_grad(s.outputs), beta_grad(s.outputs);
+  const Floats backwards(k.conv_packed_floats(s, true)), x_grad(in), w_grad(w.count), gamma_grad(s.outputs), beta_grad(s.outputs);
   const Floats memory(k.layer_scratch_backward(layer));
   const bool wants_x_grad = d.coin();
-  k.layer_pack(s, w, true, backwards);
+  k.conv_pack(s, w, true, backwards);
   k.layer_backward(layer, x, of(!plain, z), of(norm, means), of(norm, inverses), of(norm, gamma), of(norm, beta), grad, 0.5f,
                    is_added, of(wants_x_grad, backwards), of(wants_x_grad, x_grad), w_grad, of(norm, gamma_grad),
                    of(norm, beta_grad), memory);

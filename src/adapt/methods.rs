@@ -83,6 +83,11 @@ impl Method {
         !matches!(self, Self::Given | Self::Statistics)
     }
 
+    /// Returns whether the running statistics of its norms become those of the new images.
+    pub const fn moves_statistics(self) -> bool {
+        !matches!(self, Self::Given | Self::Head | Self::CopyKept)
+    }
+
     /// Returns whether it is also tried from the end of [`Self::StatisticsAndHead`]: a head that is trained first leaves the features
     /// more as they were (Kumar et al. 2022, arXiv:2202.10054).
     pub const fn may_follow_head(self) -> bool {

@@ -1,6 +1,6 @@
 //! Exported networks and the engine's own: the same logits.
 //!
-//! The folders beside this file are exports of small networks, each with samples and the logits that PyTorch has computed of
+//! The folders next to this file are exports of small networks, each with samples and the logits that PyTorch has computed of
 //! them from its `network.py`, and one of the policy in `proof/policy`. With `SIMIC_ENGINE_TEST_EXPORT=FOLDER` drawn networks of every family are exported into that
 //! folder, for `python/tests/test_export.py`, which loads them in PyTorch.
 
@@ -137,8 +137,8 @@ fn drawn_networks_are_exported_for_pytorch() {
 }
 
 fn committed() -> Vec<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exported");
-    let entries = fs::read_dir(beside).expect("a folder");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exported");
+    let entries = fs::read_dir(folder).expect("a folder");
     let folders = entries.map(|entry| entry.expect("an entry").path());
     folders.filter(|path| path.join("kept.safetensors").is_file()).collect()
 }
@@ -229,7 +229,7 @@ fn a_policy_computes_what_pytorch_has_computed() {
     }
 }
 
-/// With the raw values that it is shown, each element of a slot beside a slot that is empty and one that is not.
+/// With the raw values that it is shown, each element of a slot next to a slot that is empty and one that is not.
 #[test]
 fn the_scales_of_a_policy_are_those_that_pytorch_has_applied() {
     let (policy, folder) = committed_policy();

@@ -73,6 +73,19 @@ fn uses(text: &str, words: &[(String, &str)]) -> Vec<String> {
     found
 }
 
+/// Lines of documentation that start with a relative clause or a question.
+fn clauses(text: &str) -> impl Iterator<Item = String> {
+    let is_clause = |line: &str| {
+        let doc = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
+        let first = doc.and_then(|doc| doc.split_whitespace().next());
+        first.is_some_and(|first| ["Of", "What", "That", "Who", "Where", "Whether", "How"].contains(&first))
+    };
+    let lines = (1..).zip(text.lines());
+    lines
+        .filter(move |(_, line)| is_clause(line.trim_start()))
+        .map(|(number, line)| format!("{number}: {line}"))
+}
+
 #[test]
 fn words_that_the_glossary_rules_out_are_nowhere_used() {
     let words = words();
@@ -84,8 +97,9 @@ fn words_that_the_glossary_rules_out_are_nowhere_used() {
         let is_read = READ.iter().any(|read| kind == *read);
         if is_read && !EXEMPT.iter().any(|exempt| name.starts_with(exempt)) {
             let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).expect("it is there");
-            let uses = uses(&String::from_utf8_lossy(&text), &words);
-            found.extend(uses.into_iter().map(|place| format!("{name}:{place}")));
+            let text = String::from_utf8_lossy(&text);
+            let places = uses(&text, &words).into_iter().chain(clauses(&text));
+            found.extend(places.map(|place| format!("{name}:{place}")));
         }
     }
     assert!(found.is_empty(), "{} uses:\n{}", found.len(), found.join("\n"));
@@ -98,4 +112,5 @@ fn a_word_is_found_as_a_whole_in_sentences_and_names() {
     assert_eq!(uses("an Old hat.\nfn an_old_hat_is_read()", &words[..1]).len(), 2);
     assert!(uses("that, hats, chat, old hatch", &words).is_empty());
     assert_eq!(uses("his hat", &words), ["1: `hat`; use: cap"]);
+    assert_eq!(clauses("/// The host.\n    /// That of a seed.\n// How").count(), 1);
 }

@@ -93,7 +93,7 @@ fn read_scenario(folder: &Path, catalog: &Catalog, part: &mut Part) -> (Option<S
     // A manifest that doesn't say where paths lead from is a problem of the manifest.
     let folder = scenario_folder(&path).ok().flatten();
     let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
-    match load_in(&input, beside.as_deref(), catalog) {
+    match load_in(&input, folder.as_deref(), catalog) {
         Ok(loaded) => {
             let Scenario { name, run, policy, .. } = &loaded.scenario;
             let (rounds, envs) = (counted(run.rounds, "round"), counted(run.n_envs, "env"));

@@ -154,7 +154,7 @@ pub fn conv_block(
     end: BlockEnd,
 ) -> Result<Tensor, TchError> {
     // SAFETY: all tensors outlive the call; the running statistics are written in place; a null pointer says that there
-    // is no residual.
+    // isn't a residual.
     operator(|out| unsafe {
         ffi::simic_block(
             x.as_ptr(),

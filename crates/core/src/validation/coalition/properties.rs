@@ -59,7 +59,7 @@ fn images(rng: &mut RunRng, count: i64) -> Tensor {
     draw(rng, &[count, SIDE, SIDE, 3]).permute([0, 3, 1, 2])
 }
 
-/// A host with settled norms and seeds that are no longer the identity.
+/// A host with settled norms and seeds that have left the identity.
 struct Grown {
     host: Box<dyn Host>,
     seeds: Vec<Planted>,
