@@ -53,7 +53,8 @@ section! {
         /// Records training batches (once for each topology) and the policy's updates as CUDA graphs, and replays them. Those
         /// that can't be recorded are played as usual.
         cuda_graphs: bool = false;
-        /// Steps between two checkpoints inside a round. Ten minutes without one also lead to one. None: only time counts.
+        /// Steps between two checkpoints inside a round. A checkpoint is also written after ten minutes without
+        /// one. None: only then.
         checkpoint_every_steps: Option<u32>, at_least(1);
         /// Networks that are kept after their episodes, in the folder networks of the run and as values.
         keep: Keep = Keep::Best;
