@@ -1,7 +1,7 @@
 //! Cost of a large sweep apart from its trainings: planning it, a worker's look for a free trial, collecting it.
 //!
 //! Plans trials of a tiny scenario that differ in their seeds, then fills the sweep's folder with leases and results as
-//! workers would, without playing anything. `--trials N` plans another number than 10,000. Without `--bench`, which
+//! workers would, without playing anything. `--trials N` plans N trials instead of 10,000. Without `--bench`, which
 //! `cargo bench` adds, a few trials show that it works.
 
 use std::error::Error;

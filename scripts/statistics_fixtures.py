@@ -22,7 +22,7 @@ TAIL = [0.025, 0.975]
 GENERATOR = np.random.default_rng(20_261)
 # Later fixtures draw from their own generator, so the earlier ones don't change.
 LATER = np.random.default_rng(20_263)
-# Accuracies of `policy (greedy)` in proof/results/digits_impaired.csv: a row a training, a column an evaluation seed.
+# Accuracies of `policy (greedy)` in proof/results/digits_impaired.csv: one row per training, one column per evaluation seed.
 PROOF = [
     [70.023, 77.441, 74.343],
     [74.178, 77.793, 73.627],

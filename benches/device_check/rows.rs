@@ -231,7 +231,8 @@ fn agrees(setting: &Setting, task: &str, (blueprint, seeds): (&'static str, usiz
     Err(format!("{by}; CPU {cpu:.4?}, device {device:.4?}").into())
 }
 
-/// Four steps on the device, of which most batches are replayed, with recorded batches and without. Fails where none can be recorded.
+/// Four steps on the device, once without recorded batches and once with them, where most are replayed. Fails if none can be
+/// recorded.
 fn graphs_agree(setting: &Setting, preset: &str) -> Played {
     let task = format!("preset({preset:?}, (batches_per_step: count(8), val_batches_per_step: count(1)))");
     let state = |graphs: bool| {
@@ -383,7 +384,7 @@ fn events(record: &RunRecord, types: &[&str]) -> Result<Vec<Value>, Box<dyn Erro
     Ok(of_types.map(|mut line| line["data"].take()).collect())
 }
 
-/// Results of every env in every round, to the bit.
+/// Results of every env in every round, bit for bit.
 fn reached(record: &RunRecord) -> Result<Vec<String>, Box<dyn Error>> {
     let steps = events(record, &["episode_finished", "env_step"])?;
     Ok(steps.iter().map(Value::to_string).collect())

@@ -1,4 +1,4 @@
-"""The Python of the guide as a reader follows it: every block of a page, one after the other."""
+"""The guide's Python code, run as a reader would run it: every block of a page, in order."""
 
 from __future__ import annotations
 

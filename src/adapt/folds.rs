@@ -52,7 +52,7 @@ impl Folds {
         self.fold_of.len()
     }
 
-    /// The least number of images that a network of a fold learns from.
+    /// The smallest number of images from which a network of a fold learns.
     pub fn least(&self) -> usize {
         let sizes = (0..FOLDS).map(|fold| self.fold_of.iter().filter(|other| **other != fold).count());
         sizes.min().unwrap_or(0)

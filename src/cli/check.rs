@@ -11,7 +11,7 @@ use crate::inspect::{Check, CheckVerdict, Part, Use, Weight, check as look_throu
 use crate::record::{RESOLVED_FILE, find_run};
 use crate::sweep::SweepFolder;
 
-/// Looks through the folder and prints a line a part.
+/// Looks through the folder and prints one line per part.
 pub fn check(options: &CheckRunOptions, context: &Context) -> Result<Outcome, Rejection> {
     let mut found = look_through(&find(options)?, &context.names.catalog);
     if found.good_for.contains(&Use::Resume)

@@ -58,7 +58,7 @@ fn words_of(command: &str, argument: &str) -> Option<fn(&str, &Asked) -> Vec<Str
             let of_sweep = field_paths::<SweepFile>();
             let of_sweep = of_sweep.iter().map(|path| format!("{SWEEP}.{path}"));
             let all = of_sweep.chain(field_paths::<Scenario>()).chain([SWEEP.into()]);
-            // Sections alone, until a letter of one is typed.
+            // Only sections, until a letter of one is typed.
             all.filter(|path| !typed.is_empty() || !path.contains('.')).collect()
         },
         ("compare", "by") | ("resume", "allowed") => |_, _| field_paths::<Scenario>(),

@@ -1,4 +1,4 @@
-//! Progress of a run: a line a round, on a terminal above two bars; or JSON lines. It goes to standard error; results go to
+//! Progress of a run: one line per round, on a terminal above two bars; or JSON lines. It goes to standard error; results go to
 //! standard output and are not this sink's business. Of `eval` and `grow`, which play one thing after the other: a bar, and a line
 //! for each.
 
@@ -177,7 +177,7 @@ pub struct Progress {
     /// Share of all that has been played, and by how much a step moves it.
     played: f64,
     step: f64,
-    /// The share that will have been played after the present one.
+    /// Share of all that has been played once the current training ends.
     end: f64,
     /// Share that was read back, which took no time.
     kept: f64,

@@ -46,7 +46,7 @@ impl Given {
         })
     }
 
-    /// `has_host`: it is said of which host they are.
+    /// `has_host`: the host of the weights is set elsewhere.
     pub fn sets(&self, has_host: bool) -> Vec<(&'static str, String)> {
         let path = ron_text(&self.path);
         let mut sets = vec![match &self.kept {

@@ -1,5 +1,5 @@
 //! `simic-engine new PATH`: a crate of the user's own on this engine, which builds and runs unchanged. Its files are those of
-//! `assets/crate`, its profiles and pinned versions the engine's.
+//! `assets/crate`. Its profiles and pinned versions are the engine's.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -53,7 +53,7 @@ impl Printer {
         }
     }
 
-    /// Prints the problems of a scenario.
+    /// Prints the problems in a scenario.
     pub fn report(&self, report: &Report) {
         if self.is_coloured() {
             self.note(report.coloured());
@@ -76,7 +76,7 @@ impl Printer {
         }
     }
 
-    /// Prints the problems of a scenario that is not played: to people, or with `--json` to programs.
+    /// Prints the problems in a scenario that isn't played: to people, or with `--json` to programs.
     pub fn refuse_scenario(&self, report: &Report) {
         if self.json {
             _ = self.show_json(&report.rows());

@@ -64,7 +64,7 @@ const FOLDER: &str = "scenarios";
 /// Reads and checks the scenario at `path`, or in `input`.
 ///
 /// # Errors
-/// A scenario that cannot be read; every problem of the scenario.
+/// A scenario that cannot be read; every problem in the scenario.
 pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog, input: &Input) -> Result<Prepared, Rejection> {
     if path == Path::new(STANDARD_INPUT) {
         let mut bytes = Vec::new();

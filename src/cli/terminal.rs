@@ -181,7 +181,7 @@ impl Terminal {
     }
 }
 
-/// Lines of the log, of which the same is true as of what is [said](Terminal::say).
+/// Lines of the log, treated like what is [said](Terminal::say).
 impl Write for Terminal {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);

@@ -44,7 +44,7 @@ struct Info<'a> {
     failed: usize,
     /// Steps with one possible action.
     forced: usize,
-    /// Steps of which the behaviour's probabilities are known.
+    /// Steps with known probabilities of the behaviour.
     with_probabilities: usize,
 }
 

@@ -77,17 +77,17 @@ pub struct EpisodeOutcome {
     pub round: u32,
     /// Index in the run.
     pub env: usize,
-    /// Percent of the validation part, of the network at the end. `None` if that was never measured.
+    /// Accuracy of the network on the validation part at the end, percent. `None` if that was never measured.
     pub accuracy: Option<f64>,
-    /// Percent of the validation part, of the host with its committed seeds alone.
+    /// Accuracy on the validation part of the host with its committed seeds alone, percent.
     pub committed_accuracy: Option<f64>,
-    /// Percent of the test part, of the host with its committed seeds alone.
+    /// Accuracy on the test part of the host with its committed seeds alone, percent.
     pub test_accuracy: Option<f64>,
     /// Nats a sample of the validation part, of the network at the end. `None` if it isn't finite, and in records of versions
     /// that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// Nats a sample of the test part, of the host with its committed seeds alone. `None` as above.
+    /// Loss on the test part of the host with its committed seeds alone, nats per sample. `None` as above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_loss: Option<f64>,
     /// Mean cost of parameters and slots in a step, in points, by the same yardstick under every reward. `None` in records of

@@ -1,4 +1,4 @@
-//! Plays one way to spend the compute: the scenario with its settings and a number of networks, of which it takes the best.
+//! Plays one way to spend the compute: the scenario with its settings and a number of networks. It takes the best of these.
 
 use std::ops::AddAssign;
 use std::path::PathBuf;
@@ -177,7 +177,7 @@ pub struct Entry {
 /// The reason why nothing could be grown.
 #[derive(Debug, thiserror::Error)]
 pub enum GrowError {
-    /// The scenario, as the base and the variant make it, is none.
+    /// The base and the variant don't make a valid scenario.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// A system failed.

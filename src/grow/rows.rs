@@ -111,7 +111,7 @@ pub struct Playing<'a, 'r> {
     pub report: &'a mut Report<'r>,
     /// Attempts that have begun.
     pub number: usize,
-    /// Effort of the present row.
+    /// Effort of the current row.
     pub effort: Effort,
     pub notes: Vec<String>,
     /// Networks whose training diverged, and all, by learning rate.

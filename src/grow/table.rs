@@ -60,9 +60,9 @@ pub struct Row {
     pub tried: usize,
     /// The learning rate that was best on validation.
     pub rate: f64,
-    /// Percent of the validation part, by which it was chosen.
+    /// Accuracy on the validation part, percent. It was chosen by this.
     pub validation: f64,
-    /// Percent of the test part, with Wilson's interval over its samples.
+    /// Accuracy on the test part, percent, with Wilson's interval over its samples.
     pub test: Bounded,
     /// Grown minus this, percentage points of the test part, with the interval of the paired difference over its samples.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,7 +207,7 @@ impl Row {
 
 const NOTHING_GREW: &str = "no seed within the budget was committed in the given steps";
 
-/// The choice goes by validation: the test part chooses nothing.
+/// Chooses by validation accuracy. The test part has no influence on the choice.
 fn best_of<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
     rows.max_by(|a, b| {
         let by_validation = a.validation.total_cmp(&b.validation);

@@ -211,8 +211,8 @@ impl Found {
         }
     }
 
-    /// Notes the fields in which two files of RON differ, except those that are left out. A field of one file alone has no
-    /// place in the other.
+    /// Notes the fields in which two files of RON differ, except those that are left out. A field that only one file has doesn't
+    /// have a place in the other.
     fn add_fields(&mut self, files: &[PathBuf; 2], texts: &[String; 2], is_left_out: fn(&str) -> bool) {
         for (path, fields) in outline::differing(&texts[0], &texts[1]) {
             if !is_left_out(&path) {

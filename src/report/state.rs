@@ -174,7 +174,7 @@ impl Feed {
     }
 }
 
-/// A run of which pages are made: its events as they come, the best network that it has kept, and how it was begun.
+/// A run for which pages are made: its events as they come, the best network that it has kept, and how it was begun.
 pub struct RunSource {
     /// Its events, as far as they were read.
     pub feed: Feed,

@@ -138,7 +138,7 @@ fn anomalies(live: &LiveState, width: usize) -> Option<String> {
     (!found.is_empty()).then(|| said("anomalies", &format!("{found}; `report` says where"), width))
 }
 
-/// Commands that lead on. They can be copied, so they are broken where a shell allows it alone.
+/// Commands for the next steps. They can be copied, so they are broken only where a shell allows it.
 fn next(live: &LiveState, directory: &Path) -> Option<String> {
     let run = directory.display();
     let of_grown = match live.committed.is_empty() {

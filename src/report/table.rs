@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Spaces before every column.
 const GAP: usize = 2;
-/// The least width of a cut text.
+/// The smallest width of a cut text.
 const SHORTEST: usize = 8;
 
 /// Columns as wide as their widest cell, two spaces apart, with a rule under the head.

@@ -1,5 +1,5 @@
-//! The trials of a sweep: as people read them, and in files for programs: `trials.csv` (a row a trial), `curves.csv` (a row a
-//! trial and round), `sweep.json` (both, and the trainings that they were made from).
+//! The trials of a sweep: as people read them, and in files for programs: `trials.csv` (one row per trial), `curves.csv` (one
+//! row per trial and round), `sweep.json` (both, and the trainings that they were made from).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ impl Tables<'_> {
         axes
     }
 
-    /// `trials.csv`: a row a trial.
+    /// `trials.csv`: one row per trial.
     fn trials(&self) -> String {
         let axes = self.axes();
         let mut columns = self.head_columns(&axes);
@@ -80,7 +80,7 @@ impl Tables<'_> {
         csv.0
     }
 
-    /// `curves.csv`: a row a trial and round.
+    /// `curves.csv`: one row per trial and round.
     fn curves(&self) -> String {
         let axes = self.axes();
         let mut columns = self.head_columns(&axes);
@@ -163,7 +163,7 @@ pub fn plan_table(plan: &Plan, width: usize) -> String {
     Table::of(&["trial", "settings"], &["seed", "rounds"], rows).render_within(width, &[])
 }
 
-/// The trials, and what the judge says of their points.
+/// The trials, and what the judge says about their points.
 pub fn sweep_text(collected: &Collected, width: usize) -> String {
     let trials = results_table(collected).render_within(width, &["minus rent"]);
     let judgement = collected.judgement.as_ref();

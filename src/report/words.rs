@@ -55,7 +55,7 @@ pub fn wrapped(text: &str, width: usize) -> String {
     filled(text.split_whitespace(), width)
 }
 
-/// Words, each of which stays whole, in lines of at most `width` characters.
+/// Fills lines of at most `width` characters with words, and breaks none of them.
 pub(super) fn filled<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> String {
     let mut lines = vec![String::new()];
     for word in words {

@@ -1,4 +1,4 @@
-//! One step from a client's view: the results of its last actions, the present observations, and its next actions.
+//! One step from a client's view: the results of its last actions, the current observations, and its next actions.
 //!
 //! `note_outcomes` runs at the end of a step and keeps rewards and, after a round, the ends of its episodes.
 //! `exchange` runs before the decision of the next one.
@@ -143,7 +143,7 @@ impl ServedEnvItem<'_, '_> {
     }
 }
 
-/// Resources for observing an env at another time than before its decision.
+/// Resources for observing an env at any time, not only before its decision.
 #[derive(SystemParam)]
 pub struct Sight<'w> {
     schema: Res<'w, ObservationSchema>,

@@ -21,7 +21,7 @@ const MIB: u64 = 1 << 20;
 pub enum Attempt {
     /// Record of the training.
     Done(Box<TrainingRecord>),
-    /// The machine did not let it play: its process was killed, as systems do when memory runs out.
+    /// The machine didn't let it play: its process was killed, as happens when memory runs out.
     SetBack(String),
     /// Nothing can be played where it is: the place has no room, or fails, by the last error that was printed.
     Misplaced(String),
@@ -88,7 +88,7 @@ pub fn arguments(
     Ok(arguments)
 }
 
-/// Moves a run of which nothing has lasted to `ID.discarded-N`.
+/// Moves a run without checkpoints to `ID.discarded-N`.
 fn set_aside(trials: &Path, id: &str) -> Result<(), FileError> {
     let directory = trials.join(id);
     let place = (1_u32..)
@@ -179,7 +179,7 @@ fn is_killed(_: ExitStatus) -> bool {
 
 fn start(program: &Path, arguments: &[String], log: &File) -> std::io::Result<Child> {
     let mut command = Command::new(program);
-    // They would move the trial's folder, and make it another trial than was planned.
+    // They would move the trial's folder, and change the trial that was planned.
     command.env_remove("SIMIC_ENGINE_RUNS").env_remove("SIMIC_ENGINE_AMP");
     // The child's input stays open for as long as this process lives: it ends with it.
     command

@@ -20,7 +20,7 @@ pub struct CollectedTrial {
     pub trial: Trial,
     /// The result. `None` until it ends.
     pub result: Option<TrialResult>,
-    /// Scores of its training, by name of the metric.
+    /// Scores of its training, by metric name.
     pub scores: BTreeMap<&'static str, f64>,
 }
 

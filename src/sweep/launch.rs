@@ -1,5 +1,5 @@
 //! Existing engines that spread a sweep over machines. A sweep's folder is all that its workers share, so an engine only has
-//! to start `sweep work` on machines that see the folder: Slurm as the tasks of a job array, Ray and HyperQueue as a task a
+//! to start `sweep work` on machines that see the folder: Slurm as the tasks of a job array, Ray and HyperQueue as one task per
 //! trial, which a small Python program hands to them.
 
 use std::fmt::Write;

@@ -45,7 +45,7 @@ impl LeaseContent {
         }
     }
 
-    /// Returns whether nothing of it runs any more: known of processes on this machine alone.
+    /// Returns whether nothing of it runs any more. This is known only of processes on this machine.
     fn is_gone(&self, place: &dyn Place) -> bool {
         place.is_gone(&self.worker) && self.player.as_ref().is_none_or(|player| place.is_gone(player))
     }
@@ -143,7 +143,7 @@ impl<'a> Leases<'a> {
         let name = lease_name(id, attempt);
         let modified = self.place.modified(Shelf::Leases, &name)?;
         let silent = self.now.duration_since(modified).unwrap_or_default();
-        // Created and not yet written, or written by half: its age alone counts.
+        // Created and not yet written, or written by half: only its age counts.
         let content: Option<LeaseContent> = serde_json::from_slice(&self.place.read(Shelf::Leases, &name)?).ok();
         let is_gone = content.as_ref().is_some_and(|content| content.is_gone(self.place));
         Ok(match content {
@@ -191,7 +191,7 @@ impl Lease<'_> {
         lease_name(&self.id, self.attempt + 1)
     }
 
-    /// Notes which process plays the trial; true if it is another one than before, which [`Lease::renew`] writes down.
+    /// Notes which process plays the trial; true if it isn't the same as before, which [`Lease::renew`] writes down.
     pub fn names_player(&mut self, pid: u32) -> bool {
         let is_known = self.content.player.as_ref().is_some_and(|player| player.pid == pid);
         if !is_known {

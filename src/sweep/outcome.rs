@@ -238,7 +238,7 @@ pub fn set_damaged_aside(place: &dyn Place, plan: &Plan) -> Result<(), FileError
     Ok(())
 }
 
-/// Lets trials be tried again that have failed by the place alone.
+/// Allows another attempt at trials that failed only because of their place.
 ///
 /// # Errors
 /// A result that can be neither read nor renamed.
@@ -289,7 +289,7 @@ pub fn is_still_to_do(place: &dyn Place, id: &str, rung: usize) -> Result<bool, 
     Ok(true)
 }
 
-/// Lets a trial that has failed for good be tried again; its reason is kept under another name.
+/// Allows another attempt at a trial that has failed for good. Its reason is kept under another name.
 ///
 /// # Errors
 /// If the file cannot be renamed.

@@ -25,7 +25,7 @@ pub enum Shelf {
 pub trait Place: Sync {
     /// Path of a file, for messages.
     fn path_of(&self, shelf: Shelf, name: &str) -> PathBuf;
-    /// The file system's own time: clocks of machines are not compared.
+    /// The file system's own time. The clocks of different machines are never compared.
     fn now(&self) -> Result<SystemTime, FileError>;
     /// All names on a shelf; another machine may see them later.
     fn names(&self, shelf: Shelf) -> Result<BTreeSet<String>, FileError>;

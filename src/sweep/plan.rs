@@ -462,7 +462,7 @@ impl Plan {
         self.format == FORMAT
     }
 
-    /// The first trial whose id is none, or another's: folders are named after ids.
+    /// The first trial with an invalid id or that of another trial: folders are named after ids.
     pub(super) fn misnamed(&self) -> Option<&Trial> {
         let mut seen = BTreeSet::new();
         let is_id = |trial: &Trial| {

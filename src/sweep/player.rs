@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Longest wait for the end of a process whose worker was killed.
 const ORPHANS: Duration = Duration::from_secs(30);
 
-/// Errors of a worker; a failed trial is none of them.
+/// Errors of a worker. A failed trial isn't one of them.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
     /// A file of the sweep.

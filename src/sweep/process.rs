@@ -48,7 +48,7 @@ impl Worker {
         }
     }
 
-    /// End of the names of files that are this process's alone: `1f2e3d4c5b6a7988-123-4567`. No other process has the same.
+    /// End of the names of files that belong only to this process: `1f2e3d4c5b6a7988-123-4567`. No other process has the same.
     pub(super) fn mark(&self) -> String {
         let Self { machine, pid, started } = self.hashed();
         let started = started.map_or_else(|| "unknown".into(), |started| started.to_string());

@@ -28,7 +28,7 @@ pub struct Point {
 /// All points of a sweep. The last axis varies fastest.
 ///
 /// # Errors
-/// Axes without values, ranges that are none or that a grid cannot try in full; more points than anyone can play.
+/// Axes without values, ranges that are invalid or that a grid can't try in full, more points than anyone can play.
 pub(super) fn points(file: &Declared<SweepFile>) -> Result<Vec<Point>, Findings> {
     let SweepFile {
         axes,

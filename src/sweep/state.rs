@@ -1,5 +1,5 @@
-//! The state of a sweep: what its folder says of every trial, and what is to be done next. The trials that continue after a rung of
-//! successive halving depend on the scores of whole rungs alone.
+//! The state of a sweep: what its folder says about every trial, and what is to be done next. The trials that continue after a
+//! rung of successive halving depend on the scores of whole rungs alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ pub struct SweepState<'a> {
 }
 
 impl<'a> SweepState<'a> {
-    /// Reads the folder, of which the leases were read before: those who only look write nothing for that.
+    /// Reads the folder, except its leases, which were read before: those who only look write nothing for that.
     ///
     /// # Errors
     /// A file of it that cannot be read.

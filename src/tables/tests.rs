@@ -22,7 +22,7 @@ const NOT_IN_EXAMPLES: [&str; 16] = [
     "rounds.memory_bytes",
     "rounds.metrics",
     "rounds.perplexity",
-    // The seed of the row that has one has none, and the other way round; a slot's seed germinates in a later line.
+    // No row has both of these: the seed of a slot germinates in a later line.
     "seed_steps.gradient_ratio",
     "seed_steps.seed_id",
     "seeds.blending_delta",

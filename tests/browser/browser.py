@@ -1,4 +1,4 @@
-"""Chromium, driven through chromedriver's WebDriver protocol with the standard library alone."""
+"""Chromium, driven through chromedriver's WebDriver protocol with only the standard library."""
 
 import base64
 import contextlib

@@ -66,7 +66,7 @@ enum Damage {
     Pipe,
 }
 
-/// A file, what is done to it, and what is said of that.
+/// A file, what is done to it, and the message about that.
 type Case<'a> = (&'a str, Damage, &'a str);
 
 fn damage(path: &Path, damage: &Damage) {

@@ -1,4 +1,4 @@
-//! Data sets on disk: what `data check` says of them, and runs that learn from them. The sets are generated ones in the
+//! Data sets on disk: what `data check` says about them, and runs that learn from them. The sets are generated ones in the
 //! formats of public ones, from `scripts/fake-data.py`.
 
 use std::path::Path;
@@ -114,7 +114,7 @@ fn photographs_of_any_size_are_described_with_a_task_to_paste() {
     );
     write(&folder.path().join("mine.ron"), format!("({task})"));
     succeeds(&engine_at(folder.path(), "validate mine.ron"));
-    // Of four images a fifth is none.
+    // A fifth of four images rounds down to 0.
     std::fs::remove_file(folder.path().join("photos/ant/4.png")).expect("it is removed");
     succeeds(&engine_at(folder.path(), "validate --no-data mine.ron"));
     // Slots are the host's, whose data need not be there.

@@ -20,7 +20,7 @@ const TEACHER: &str = r#"(
     lifecycle: (auto_forward: true, gates: (min_training_steps: 1, min_gradient_health: 0.0)),
 )"#;
 
-/// Another rent than the teacher was paid by: its rewards follow from their parts.
+/// The rent differs from the teacher's, so its rewards follow from their parts.
 const CLONE: &str = r#"(
     name: "clone",
     task: preset("digits_minimal", (batches_per_step: count(2))),

@@ -1,7 +1,7 @@
 //! The program as these tests call or start it, what it says at its end, and the run that it leaves.
 //!
 //! Commands are done in the process of the tests, all of them in the root of the repository. A process of its own is for what
-//! is about one: signals and kills, pipes and terminals, its environment, folder and memory, and what its manifest says of it.
+//! is about one: signals and kills, pipes and terminals, its environment, folder and memory, and what its manifest says about it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Display of a run while it plays: where it is recorded, then a line a round.
+//! Display of a run while it plays: where it is recorded, then one line per round.
 
 use std::path::Path;
 

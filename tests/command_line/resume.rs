@@ -165,7 +165,7 @@ fn ignores_hang_up() -> bool {
         .is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Closing a terminal is a way to stop; `nohup` says that it is none.
+/// Closing a terminal is a way to stop, unless the run was started with `nohup`.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_end_of_its_terminal_stops_a_run_unless_it_was_started_to_outlive_it() {

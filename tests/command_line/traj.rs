@@ -24,7 +24,7 @@ pub fn engine(at: &Path, line: &str) -> Output {
 /// Plays the scenario and records trajectories.
 const RECORDED: &str = "run tiny.ron -q --set run.trajectories=true";
 
-/// A folder with a scenario and runs of it: `plain`, `recorded` with its trajectories, and `narrow` of one slot alone.
+/// A folder with a scenario and runs of it: `plain`, `recorded` with its trajectories, and `narrow` with only one slot.
 pub fn runs() -> tempfile::TempDir {
     static RUNS: LazyLock<Vec<u8>> = LazyLock::new(|| {
         played(|folder| {

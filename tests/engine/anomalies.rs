@@ -1,4 +1,4 @@
-//! Anomalies of a run: they are recorded, and a run does what its scenario says of them.
+//! Anomalies of a run: they are recorded, and a run does what its scenario says about them.
 
 use std::path::Path;
 use std::sync::LazyLock;

@@ -48,7 +48,7 @@ fn saves(report: &RunReport) -> Vec<serde_json::Value> {
     saves.collect()
 }
 
-/// From the second round on the policy is another one than that which acted: no update may touch it.
+/// From the second round on, the policy isn't the one that acted: no update may touch it.
 fn swap_policies(app: &mut App) {
     fn swap(clock: Res<RunClock>, mut controller: ResMut<ActiveController>) {
         let policy = controller.0.get().learned().expect("the policy learns");

@@ -185,7 +185,7 @@ fn a_run_with_given_weights_resumes_inside_a_round_and_not_with_others() {
     let path = folder.path().join("given.safetensors");
     let host = without_seed(&GIVEN.0);
     host.save(&path).unwrap();
-    // The first env starts from given weights of which all stay, the others from drawn ones.
+    // The first env starts from given weights that all stay, the others from drawn ones.
     let task = format!("weights: (path: {path:?}, envs: 1), freeze: [\"all\"]");
     let scenario = SCENARIO.replace("TASK", &task).replace("RUN", "seed: 5");
     let stop = |app: &mut App| _ = app.add_systems(StepEnd, stops_after(0, 6).before(EngineSet::Checkpoint));

@@ -71,7 +71,7 @@ pub fn resumed(run: &Path, from: CheckpointName, extend: fn(&mut App), threads: 
     Ok(engine.resumed(point).build(&prepared).expect("the engine is made"))
 }
 
-/// Bits of the last losses in training and validation, and the host's tensors, one entry an env.
+/// Bits of the last losses in training and validation, and the host's tensors, one entry per env.
 pub type State = Vec<([u64; 2], Vec<f32>)>;
 
 /// State of the run.

@@ -32,7 +32,7 @@ fn the_scenario_and_every_point_of_the_proof_resolve_to_what_they_were_played_wi
     for sweep in SWEEPS {
         let planned = plan(&folder.join(sweep).with_extension("ron"), &[], &built_in_names()).expect("a sound sweep");
         assert_eq!(planned.scenario, SCENARIO, "{sweep}");
-        // Replicates differ by their seed alone.
+        // Replicates differ only in their seed.
         for trial in planned.plan.trials.iter().filter(|trial| trial.replicate == 0) {
             let overrides = trial.overrides.iter();
             let overrides = overrides.map(|set| Override::flag("--set", &set.path, &set.value.0));

@@ -57,7 +57,7 @@ path of the value in the [event](telemetry-and-runs.md).
 /// Explains a path, as `simic-engine explain` does.
 type Explain = dyn Fn(&str) -> Result<Explanation, UnknownField>;
 
-/// One declaration: what is said of each path in it, and its defaults.
+/// One declaration: the text about each path in it, and its defaults.
 struct Declaration {
     explain: Box<Explain>,
     /// Explanations so far: each computes all defaults, once for itself and for each field below.

@@ -29,7 +29,7 @@ pub struct Graph {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedLayer {
-    /// Its tensors are called by it; no other layer with tensors has it.
+    /// The names of its tensors begin with it. No other layer with tensors has it.
     pub name: String,
     /// The layer's operation.
     pub layer: LayerGraph,
@@ -38,7 +38,7 @@ pub struct NamedLayer {
 /// Operation of a layer; formulas are in `docs/reference/hosts.md`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-#[allow(missing_docs, reason = "sizes are called as the designs of the layers call them")]
+#[allow(missing_docs, reason = "sizes have the same names as in the designs of the layers")]
 pub enum LayerGraph {
     /// Convolution with "same" padding, norm and ReLU; without a norm the convolution alone.
     Conv {
@@ -109,13 +109,13 @@ pub struct SeedGraph {
 /// The residual of a seed; formulas are in `docs/reference/hosts.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-#[allow(missing_docs, reason = "sizes are called as the modules call them")]
+#[allow(missing_docs, reason = "sizes have the same names as in the modules")]
 pub enum ModuleGraph {
     /// Nothing.
     Noop,
     /// Convolutions, activations and norms in order.
     Stack(Vec<StackLayer>),
-    /// tanh(s)·(norm(x) − x): group norm of images, layer norm of texts.
+    /// tanh(s)·(norm(x) − x): group norm for images, layer norm for texts.
     Norm,
     /// x·tanh(W₂·silu(W₁·mean(x)) + b₂).
     SqueezeExcite { hidden: i64 },
@@ -127,10 +127,10 @@ pub enum ModuleGraph {
     Custom,
 }
 
-/// A layer of a [`ModuleGraph::Stack`]; its tensors are called by its position.
+/// A layer of a [`ModuleGraph::Stack`]. Its tensors are named after its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-#[allow(missing_docs, reason = "sizes are called as the modules call them")]
+#[allow(missing_docs, reason = "sizes have the same names as in the modules")]
 pub enum StackLayer {
     /// Convolution with "same" padding and no bias.
     Conv {
@@ -217,8 +217,8 @@ impl Graph {
         })
     }
 
-    /// The network with one more seed, after those that are in its slot already, and the name of its layer. A slot that the
-    /// network does not have is none of a seed that has grown in it.
+    /// The network with one more seed, after those that are in its slot already, and the name of its layer. A seed can't
+    /// have grown in a slot that the network doesn't have.
     #[must_use]
     pub fn with_seed(mut self, seed: SeedGraph) -> (Self, String) {
         let slot = seed.slot;

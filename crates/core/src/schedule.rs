@@ -149,7 +149,7 @@ schedules! {
             BeginRound => "round start",
             /// Gives every env a fresh host in its old storage and empty slots: [`reset_envs`](crate::env::episode::reset_envs).
             ResetEnvs => "round start",
-            /// Sets the scales of losses back, where training in float16 needs them: [`reset_loss_scales`](crate::training::precision::reset_loss_scales).
+            /// Resets the loss scales, if training in float16 needs them: [`reset_loss_scales`](crate::training::precision::reset_loss_scales).
             ResetLossScales => "round start",
             /// Germinates the seeds that episodes start with: [`apply_initial_topology`](crate::env::initial_topology::apply_initial_topology).
             ApplyInitialTopology => "initial topology",

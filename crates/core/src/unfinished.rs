@@ -17,7 +17,7 @@ use crate::health::{AtPath, Failure, FileError};
 use crate::storage::write_synced;
 use crate::torch::{PlainTensor, TorchError, copy_into, decode_plain, encode_plain};
 
-/// The values, one a line: its name, a colon, and what it is in RON.
+/// The values, one per line: its name, a colon, and what it is in RON.
 const VALUES_FILE: &str = "round.txt";
 /// The tensors, by name.
 pub const TENSORS_FILE: &str = "round.safetensors";

@@ -62,13 +62,13 @@ impl RunClock {
         (self.length.train_batches, self.length.val_batches)
     }
 
-    /// The round that follows the present one, if there is one.
+    /// The round that follows the current one, if there is one.
     pub fn upcoming_round(&self) -> Option<u32> {
         let next = self.round.map_or(self.length.first_round, |round| round + 1);
         (next < self.length.end_round).then_some(next)
     }
 
-    /// Round and step after the present step; `None` if it is the last of the run.
+    /// Round and step after the current step; `None` if it is the last of the run.
     pub fn upcoming_step(&self) -> Option<(u32, u32)> {
         match self.is_last_step() {
             false => Some((self.round(), self.step + 1)),
@@ -90,7 +90,7 @@ impl RunClock {
         self.step = step;
     }
 
-    /// No round follows the present one; before the first one, none at all.
+    /// No round follows the current one; before the first one, none at all.
     pub fn end_run(&mut self) {
         self.length.end_round = self.round.map_or(self.length.first_round, |round| round + 1);
     }

@@ -103,7 +103,7 @@ pub fn ron_text(value: &impl Serialize) -> String {
 /// A scenario, or another file in its language, with every default written out and options without `Some`.
 ///
 /// # Errors
-/// None for values that such a file can hold; RON refuses nothing that serde passes on here.
+/// None for values that such a file can hold: RON accepts everything that serde passes on here.
 pub fn resolved_ron(file: &impl Serialize) -> Result<String, ron::Error> {
     let layout = PrettyConfig::new().struct_names(false).depth_limit(3);
     ron_options().to_string_pretty(file, layout)
@@ -117,7 +117,7 @@ pub struct RonError(pub SpannedError);
 /// Reads a RON text.
 ///
 /// # Errors
-/// It is none, or none of a `T`.
+/// It isn't RON, or not that of a `T`.
 pub fn read_ron<T: DeserializeOwned>(text: &str) -> Result<T, RonError> {
     ron::from_str(text).map_err(RonError)
 }

@@ -69,12 +69,12 @@ impl Failure {
         self.cause.downcast_ref()
     }
 
-    /// The same failure, said to be of the env with this index in the run.
+    /// The same failure, placed in the env with this index in the run.
     pub fn in_env(self, env: usize) -> Self {
         self.at(|place| place.env = Some(env))
     }
 
-    /// The same failure, said to be of work `phase` on this one of the step's training or validation batches.
+    /// The same failure, placed in the work `phase` on this training or validation batch of the step.
     pub fn in_batch(self, phase: &'static str, batch: usize) -> Self {
         self.at(|place| place.work = Some((phase, batch)))
     }
@@ -153,7 +153,7 @@ pub struct FileError {
 /// Names the file that an error is about: `fs::read(&path).at(&path)?`.
 pub trait AtPath<T> {
     /// # Errors
-    /// The same, said to be about `path`.
+    /// The same, with `path`.
     fn at(self, path: &Path) -> Result<T, FileError>;
 }
 
@@ -192,7 +192,7 @@ pub fn running(health: Res<RunHealth>) -> bool {
 }
 
 impl RunHealth {
-    /// Takes note of a failure, unless there was one before.
+    /// Records a failure, unless one is recorded already.
     pub fn record(&mut self, error: EngineError) {
         self.failure.get_or_insert(error);
     }

@@ -153,7 +153,7 @@ impl Draw for RunRng {
     }
 }
 
-/// The generator of data-set content: SplitMix64, defined by the integers above alone.
+/// The generator of data-set content: SplitMix64, defined only by the integers above.
 #[derive(Clone, Debug)]
 pub struct ContentRng(u64);
 

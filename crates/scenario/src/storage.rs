@@ -248,7 +248,7 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
 /// Gives a file or folder another name; a file that had it is replaced.
 ///
 /// # Errors
-/// If it cannot be renamed; all is as it was then.
+/// If it can't be renamed. Nothing has changed then.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     in_tests!(fixtures::renames(from, to)?;);
     fs::rename(from, to)
@@ -297,7 +297,7 @@ pub fn are_one_file(_: &Metadata, _: &Metadata) -> bool {
     true
 }
 
-/// Writes a file that survives a power cut from here on, once its folder does: see [`sync_folder`].
+/// Writes a file that survives a power cut as soon as its folder is synced too: see [`sync_folder`].
 ///
 /// # Errors
 /// If it cannot be written.
@@ -321,7 +321,7 @@ fn write_all_synced(mut file: File, content: &[u8]) -> io::Result<()> {
 /// Replaces `path` in one step: a reader sees the old content or the new, never half of either, also after a power cut.
 ///
 /// # Errors
-/// If it cannot be written, or is a device, a link or a folder; what was there is there then.
+/// If it can't be written, or is a device, a link or a folder. The old content stays.
 pub fn replace_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_by_way_of("tmp", path, content)
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::summary::mean_of;
 use crate::random::Draw;
 
-/// The least number of units. With fewer an interval would claim too much.
+/// The smallest number of units. With fewer an interval would claim too much.
 const FEWEST: usize = 5;
 
 /// The range of a statistic with 95 % confidence.

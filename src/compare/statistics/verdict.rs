@@ -17,7 +17,7 @@ pub enum DecisionTest {
 }
 
 impl DecisionTest {
-    /// Trainings of each arm, or pairs, without which nothing is said. The least two-sided p is 0.029 for 4 against 4
+    /// Trainings of each arm, or pairs, without which nothing is said. The smallest two-sided p is 0.029 for 4 against 4
     /// and 0.008 for 5 against 5, so that some room for a correction is left; it is 0.0625 for 5 pairs and 0.031 for 6.
     pub const fn fewest_trainings(self) -> usize {
         match self {
@@ -34,7 +34,7 @@ pub struct Criteria {
     pub test: DecisionTest,
     /// Probability of any false claim in the family of comparisons, in (0, 1).
     pub alpha: f64,
-    /// Least difference of interquartile means that matters, in the metric's unit; not negative.
+    /// Smallest difference of interquartile means that matters, in the metric's unit; not negative.
     pub min_effect: f64,
 }
 

@@ -42,7 +42,7 @@ fn compare_checkpoint(folders: &[PathBuf; 2], found: &mut Found) -> Result<usize
                 count += 1;
                 compare_files(&files, found)?;
             } else {
-                // One of the runs has it alone.
+                // Only one of the runs has it.
                 let sides = files
                     .each_ref()
                     .map(|file| Side::new(file, None, file.exists().then(|| name.as_str().into())));

@@ -1,4 +1,4 @@
-//! The fields of a RON file as this program writes it, a line a field: enough to compare two of them, written by any version
+//! The fields of a RON file as this program writes it, one field per line: enough to compare two of them, written by any version
 //! or plugin, without knowing their types.
 
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ fn member(open: &mut [(String, usize)]) -> String {
     (*members - 1).to_string()
 }
 
-/// Paths of the fields in which two texts differ, in the order of the first, then those of the second alone, with both fields.
+/// Paths of the fields in which two texts differ, with both fields: in the order of the first, then those that only the second has.
 pub(super) fn differing(left: &str, right: &str) -> Vec<(String, [Option<Field>; 2])> {
     let (left, right) = (outline(left), outline(right));
     let by_path = |fields: &[Field]| -> BTreeMap<String, Field> {

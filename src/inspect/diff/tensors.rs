@@ -13,7 +13,7 @@ use crate::telemetry::Num;
 /// The differences of two files, one per tensor, by name: its shape and type, or its first different element.
 ///
 /// # Errors
-/// A file that cannot be read or is none of tensors.
+/// A file that can't be read or doesn't hold tensors.
 pub(super) fn differing(files: &[PathBuf; 2]) -> Result<Vec<Difference>, DiffError> {
     let [left, right] = files;
     let bytes = [crate::files::read(left).at(left)?, crate::files::read(right).at(right)?];

@@ -5,7 +5,7 @@ use crate::prelude::*;
 /// Rent of an occupied slot as a share of the host's parameters.
 pub const SLOT_RENT_RATIO: f64 = 0.0039;
 
-/// The least host parameters for rent and shock, which would otherwise crush tiny hosts.
+/// The smallest host size in parameters for rent and shock, which would otherwise crush tiny hosts.
 const LEAST_HOST_PARAMS: u64 = 200;
 
 /// Host parameters for rent and shock.

@@ -132,7 +132,7 @@ impl Memory {
             .retain(|pair| lives(&pair.scaffold) && lives(&pair.beneficiary));
     }
 
-    /// The least accuracy of the last steps, percent.
+    /// The lowest accuracy of the last steps, percent.
     pub fn stable_accuracy(&self) -> Option<f64> {
         self.last_accuracies.iter().copied().reduce(f64::min)
     }

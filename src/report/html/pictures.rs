@@ -18,7 +18,7 @@ pub struct Spread {
     pub estimate: Estimate,
 }
 
-/// Differences as intervals around 0, in the order of `spreads`; nothing without any.
+/// Differences as intervals around 0, in the order of `spreads`. Empty without any.
 pub fn forest(title: &str, about: &str, label: &str, spreads: impl IntoIterator<Item = Spread>) -> Markup {
     let spreads: Vec<Spread> = spreads.into_iter().collect();
     if spreads.is_empty() {
@@ -60,7 +60,7 @@ pub struct Point<'a> {
     pub accuracy: f64,
 }
 
-/// Accuracy against cost, coloured by group in the order of `groups`, with the front; nothing without points.
+/// Accuracy against cost, coloured by group in the order of `groups`, with the front. Empty without points.
 pub fn scatter<'a>(label: &str, about: &str, groups: &[&str], points: impl IntoIterator<Item = Point<'a>>) -> Markup {
     let points: Vec<Point> = points.into_iter().collect();
     if points.is_empty() {

@@ -14,10 +14,10 @@ const BOTTOM: f64 = 34.0;
 /// Marks on an axis, about.
 const TICKS: f64 = 6.0;
 
-/// Range from the least to the largest value.
+/// Range from the smallest to the largest value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// Least value.
+    /// Smallest value.
     pub low: f64,
     /// Largest value, above `low`.
     pub high: f64,

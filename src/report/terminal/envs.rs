@@ -11,7 +11,7 @@ use super::parts::{bar, curve, cut, framed, letter, number, of_stage};
 use crate::growth::{SeedStage, SlotId};
 use crate::report::state::EpisodeTrace;
 
-/// Least width of a slot's cell, and of its content next to the name.
+/// Smallest width of a slot's cell, and of its content next to the name.
 const SLOT: u16 = 14;
 const AFTER_NAME: u16 = 8;
 const COURSE: u16 = 9;

@@ -7,7 +7,7 @@ use crate::growth::SlotId;
 use crate::telemetry::examples::{context_at, events, germinated, run_finished};
 use crate::telemetry::{Anomaly, AnomalyState, Event, Num, Payload, Severity};
 
-/// The examples, twice over: two rounds of which the second is played, with envs 1 and 2.
+/// The examples, twice over: two rounds, the second still in play, with envs 1 and 2.
 fn state() -> ViewState {
     let mut state = ViewState::default();
     let of_round = |round: u32, env: u32| {

@@ -1,4 +1,4 @@
-//! A network that trains well and is wrecked in evaluation alone: no rollback can mend it.
+//! A network that trains well and is wrecked only in evaluation: no rollback can mend it.
 
 use std::ops::Range;
 

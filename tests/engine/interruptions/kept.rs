@@ -10,7 +10,7 @@ pub struct Kept {
     pub name: &'static str,
     /// An event that its runs tell: without one there would be nothing to keep.
     pub shows: &'static str,
-    /// Sections of a scenario, one a line, in the place of [`DEFAULTS`]. Where there is none every form is drawn from those of
+    /// Sections of a scenario, one per line, in the place of [`DEFAULTS`]. Where there is none every form is drawn from those of
     /// the other rows.
     forms: &'static [&'static str],
 }

@@ -129,7 +129,7 @@ struct Ended {
     report: Option<RunReport>,
     steps: u64,
     rounds: u64,
-    /// The newest checkpoint of which the life knew that it was on disk.
+    /// The newest checkpoint that the life knew to be on disk.
     kept: Option<CheckpointId>,
 }
 

@@ -13,7 +13,7 @@ use simic_engine::internals::seed::may_follow;
 const ROUNDING: f64 = 1e-9;
 const SHORT_ROUNDING: f64 = 1e-6;
 
-/// The first thing that a look at the folder of a run finds wrong; that a seed module of an application cannot be built is none.
+/// The first problem that a look at the folder of a run finds. A seed module of an application that can't be built isn't one.
 pub fn problem(run: &Path, catalog: &Catalog) -> Option<String> {
     let findings = check(run, catalog).parts.into_iter().flat_map(|part| part.findings);
     let is_problem = |found: &Finding| found.weight == Weight::Problem && !found.what.contains("of an application");
@@ -96,7 +96,7 @@ fn broken_share_law(event: &Value, matrix: &Value) -> Option<String> {
     let gain = accuracy((1 << players) - 1)? - accuracy(0)?;
     let shares = event["data"]["values"].as_array()?.iter();
     let sum: f64 = shares.map(|share| number(&share["mean"])).sum();
-    // Values that are none are compared with nothing.
+    // A comparison with NaN is never off.
     let is_off = (gain - sum).abs() > ROUNDING * 100.0;
     is_off.then(|| format!("event {seq}: all seeds add {gain}, their shares come to {sum}"))
 }

@@ -1,5 +1,5 @@
-//! Failed arithmetic is computed in another way, for its batch alone: counted, and to the bits of that way. On a CPU, which has
-//! the engine's own kernels and knows a loss as soon as it is there.
+//! Failed arithmetic is computed in another way, only for its batch: it is counted, and has the bits of that way. On a CPU, which
+//! has the engine's own kernels and knows a loss as soon as it is there.
 
 use serde_json::{Value, json};
 use simic_engine::internals::checkpoint::CheckpointName;
@@ -50,7 +50,7 @@ fn fault(step: u32, fault: &str) -> String {
     format!("faults: [(env: 0, round: 0, step: {step}, fault: {fault})],")
 }
 
-/// Whichever use of a kernel fails, forward or backward, the batch is libtorch's to the bit.
+/// Whichever use of a kernel fails, forward or backward, the batch is libtorch's, bit for bit.
 #[test]
 fn a_batch_on_which_a_kernel_fails_has_the_bits_of_libtorch() {
     let (own, libtorch) = (played(ONE_BATCH, ""), played_by_libtorch());

@@ -91,7 +91,7 @@ fn spoil_host(batch: &mut HookedBatch) {
     let _ = host_gradients(&mut batch.env.host)[0].fill_(f64::INFINITY);
 }
 
-/// Meets the last batch alone.
+/// Reaches only the last batch.
 fn at_last(tamper: fn(&mut HookedBatch)) -> impl Fn(&mut HookedBatch) + Copy {
     move |batch| {
         if is_last_batch(batch) {

@@ -81,7 +81,7 @@ pub enum PolicyError {
     /// The weights have diverged. `None` is the value head. Resume from an earlier checkpoint with a smaller `learner.lr`.
     #[error("{at}: the policy's {} is not finite", .head.map_or("value".to_string(), |head| format!("logit of {head}")))]
     PolicyNonFinite { at: DecisionPoint, head: Option<Head> },
-    /// A rollout holds other masks than those of its decisions. Resume from an earlier checkpoint.
+    /// A rollout holds masks that aren't those of its decisions. Resume from an earlier checkpoint.
     #[error("{count} stored steps hold an action that their masks forbid")]
     MaskedActionEvaluated { count: u64 },
     /// A network returns a shape other than [`NetSpec`](crate::policy::NetSpec) requires, or gets input of another shape.

@@ -63,7 +63,7 @@ pub struct MaskSet {
 }
 
 impl MaskSet {
-    /// Masks of the step just measured. `reports` and `blueprints` are in slot order, one entry a slot.
+    /// Masks of the step just measured. `reports` and `blueprints` are in slot order, one entry per slot.
     ///
     /// # Errors
     /// Another number of reports than slots, or an op without any valid choice (a bug).

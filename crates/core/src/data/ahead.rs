@@ -38,7 +38,7 @@ const STALLED: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct Readers {
     pool: Arc<ThreadPool>,
-    /// Batches of each env that are asked for ahead of time.
+    /// Batches of each env that are requested ahead of time.
     ahead: usize,
     patience: Duration,
 }
@@ -80,7 +80,7 @@ pub(super) struct Ring {
     asked: VecDeque<(Due, Receiver<Filled>)>,
 }
 
-/// The result of a batch that a thread was asked for.
+/// The result of a batch that was requested from a thread.
 type Filled = (HostBuffer, Result<(), DataError>);
 
 impl Ring {
@@ -129,7 +129,7 @@ impl Ring {
         self.turn_to(batch + 1, plan)
     }
 
-    /// Lets go of batches that were asked for and never taken, as in a step that failed.
+    /// Lets go of batches that were requested and never taken, as in a step that failed.
     fn forget(&mut self) -> Result<(), DataError> {
         while let Some((_, filled)) = self.asked.pop_front() {
             let (buffer, _) = self.wait(&filled)?;
@@ -163,7 +163,7 @@ impl Ring {
         Ok(filled)
     }
 
-    /// Queues the copy of a batch that was asked for.
+    /// Queues the copy of a requested batch.
     fn take(&mut self, filled: &Receiver<Filled>, to: &Tensor) -> Result<(), DataError> {
         let (mut buffer, outcome) = self.wait(filled)?;
         let copied = outcome.and_then(|()| {

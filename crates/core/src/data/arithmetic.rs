@@ -10,7 +10,7 @@ use super::DataError;
 pub enum Sharing {
     /// Every env has its own order and augmentation.
     PerEnv,
-    /// One order, of which every env takes its own consecutive part.
+    /// One order. Every env takes its own consecutive part of it.
     Shard,
 }
 
@@ -33,7 +33,7 @@ pub struct FeedArithmetic {
     pub val_batch_size: usize,
     /// Validation batches a step (V): always the first ones, in data order.
     pub val_batches: usize,
-    /// Predictions a sample: 1 for an image, one a token for a text. Losses and accuracies are over these.
+    /// Predictions per sample: 1 for an image, one per token for a text. Losses and accuracies are over these.
     pub units_per_sample: usize,
 }
 

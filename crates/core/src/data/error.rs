@@ -80,7 +80,7 @@ impl DataError {
         Self::new(fault, format!("fetch the set again from {origin}"))
     }
 
-    /// A host that reads other data than there are. `key` is the field of the task to change.
+    /// A host that can't read the data. `key` is the field of the task to change.
     pub(super) fn host(key: &str, host: impl Display, name: &str, data: impl Display) -> Self {
         let fault = format!("task.host reads {host}, but the data '{name}' is {data}");
         Self::new(fault, format!("make task.{key} agree with the data"))

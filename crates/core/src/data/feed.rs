@@ -82,11 +82,11 @@ pub struct StepFeed {
     /// `i64 [2, M·B]`: window and sample of each position of the step; `[3, M·B]` with cutout: also its square.
     positions: Tensor,
     sample_positions: Tensor,
-    /// Views of `positions`, `i64 [2 or 3, B]`, one a batch.
+    /// Views of `positions`, `i64 [2 or 3, B]`, one per batch.
     batch_positions: Vec<Tensor>,
     /// `i64 [M·B]`: labels of the whole step.
     labels: Tensor,
-    /// Views of `labels`, one a batch.
+    /// Views of `labels`, one per batch.
     batch_labels: Vec<Tensor>,
     /// `u8 [B, height, width·channels]`.
     pixels: Tensor,
@@ -100,7 +100,7 @@ pub struct StepFeed {
 enum Supply {
     /// All of them: `u8 [windows, height, width·channels]`.
     Windows(Tensor),
-    /// From elsewhere into `pixels`, of which each row is a window then: `i64 [B]`, 0 to B − 1.
+    /// From elsewhere into `pixels`, where each row is then a window: `i64 [B]`, 0 to B − 1.
     Ring(Ring, Tensor),
 }
 

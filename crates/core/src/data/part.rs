@@ -146,7 +146,7 @@ pub(super) fn room_for(images: usize, each: u128) -> Result<Vec<u8>, DataError> 
 pub(super) struct Repeats {
     /// The part and label with which an image was seen first, by half of its hash: there may be millions.
     seen: HashMap<[u8; 16], (&'static str, Option<i64>)>,
-    /// Images of the present part that an earlier one has, those that it has itself, and those with another label.
+    /// Images of the current part that an earlier one has, those that it has itself, and those with another label.
     counts: [usize; 3],
 }
 
@@ -163,7 +163,7 @@ impl Repeats {
         }
     }
 
-    /// Ends a part with what is to be said of it; `is_divided`: the other parts are still to be drawn from it.
+    /// Ends a part and returns notes about it. `is_divided`: the other parts are still to be drawn from it.
     pub fn end(&mut self, name: &str, part: &str, images: usize, is_divided: bool) -> Vec<String> {
         let [earlier, own, relabelled] = std::mem::take(&mut self.counts);
         let repeated = match is_divided {

@@ -42,7 +42,7 @@ pub(super) struct FeedPlan {
     ahead: Drawn,
 }
 
-/// Draws of all positions of a step: windows, samples, and squares if there are any; of texts, samples alone.
+/// Draws of all positions of a step: windows, samples, and squares if there are any; for texts, only samples.
 #[derive(Debug, Default)]
 struct Drawn {
     /// Determines the positions: two draws for one key are equal.
@@ -118,7 +118,7 @@ impl FeedPlan {
         Some(&self.ahead)
     }
 
-    /// Numbers drawn for each sample: itself; of images also the window, and with cutout the square.
+    /// Numbers drawn for each sample: itself; for images also the window, and with cutout the square.
     pub(super) fn draws(&self) -> usize {
         1 + usize::from(self.crops.is_some()) + usize::from(self.cuts_out())
     }

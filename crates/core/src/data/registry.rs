@@ -28,7 +28,7 @@ pub struct CustomImages {
     pub train: Part,
     /// Part that reward, observation and governor see.
     pub val: Option<Part>,
-    /// Part that the final evaluation alone reads.
+    /// Part that only the final evaluation reads.
     pub test: Option<Part>,
 }
 

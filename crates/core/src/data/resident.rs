@@ -28,7 +28,7 @@ pub struct Batch {
     /// `[n, block]`, i32, tokens. On the env's device. A training batch lies in the env's kept buffer: it is valid until the env's
     /// next fetch.
     pub x: Tensor,
-    /// Classes: `[n]`, i64; of texts `[n, block]`, the token after each. On the env's device.
+    /// Classes: `[n]`, i64; for texts `[n, block]`, the token after each. On the env's device.
     pub y: Tensor,
     /// Number of samples.
     pub n: usize,
@@ -80,8 +80,8 @@ impl Rows for Cuts {
 }
 
 impl ResidentData {
-    /// Uploads validation and test parts, and the training part unless `readers` are to fetch its images from where they lie;
-    /// `augment` decides how training images are padded, mirrored and cut out.
+    /// Uploads the validation and test parts, and the training part unless `readers` fetch its images from where they are
+    /// stored. `augment` decides how training images are padded, mirrored and cut out.
     ///
     /// # Errors
     /// A device that cannot hold the data, or the errors of reading images.
@@ -137,13 +137,13 @@ impl ResidentData {
 pub struct EvalSet {
     /// Images: `f32 [n, channels, height, width]`, normalised, with channels-last strides. Texts: `i32 [n, block]`.
     x: Tensor,
-    /// `i64 [n]`, of texts `[n, block]`.
+    /// `i64 [n]`, for texts `[n, block]`.
     y: Tensor,
     len: usize,
 }
 
 impl EvalSet {
-    /// Samples and their targets, a row a sample.
+    /// Samples and their targets, one row per sample.
     pub(super) fn of(x: Tensor, y: Tensor) -> Self {
         let len = x.size().first().map_or(0, |&rows| rows as usize);
         Self { x, y, len }

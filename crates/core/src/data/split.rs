@@ -10,7 +10,7 @@ pub struct Split {
     pub train: Vec<usize>,
     /// Feeds reward, observation and governor.
     pub val: Vec<usize>,
-    /// Read by the final evaluation alone.
+    /// Read only by the final evaluation.
     pub test: Vec<usize>,
 }
 

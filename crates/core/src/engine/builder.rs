@@ -105,7 +105,7 @@ impl EngineBuilder {
     /// An engine for a scenario text.
     ///
     /// # Errors
-    /// Every problem of the scenario, or a plugin that makes an invalid registration.
+    /// Every problem in the scenario, or a plugin that makes an invalid registration.
     pub fn from_ron(self, text: &str) -> Result<Engine, SetupError> {
         let names = self.extension.names()?;
         let prepared = Prepared::from_ron("scenario", text, &self.overrides, &names.catalog)?;
@@ -115,7 +115,7 @@ impl EngineBuilder {
     /// An engine for a scenario file.
     ///
     /// # Errors
-    /// A file that can't be read, every problem of the scenario, or a plugin that makes an invalid registration.
+    /// A file that can't be read, every problem in the scenario, or a plugin that makes an invalid registration.
     pub fn load(self, path: impl AsRef<Path>) -> Result<Engine, SetupError> {
         let names = self.extension.names()?;
         let prepared = Prepared::load(path.as_ref(), &self.overrides, &names.catalog)?;

@@ -61,7 +61,7 @@ impl Engine {
     /// An engine in memory for a scenario text.
     ///
     /// # Errors
-    /// Every problem of the scenario.
+    /// Every problem in the scenario.
     pub fn from_ron(text: &str) -> Result<Self, SetupError> {
         Self::builder().from_ron(text)
     }
@@ -69,7 +69,7 @@ impl Engine {
     /// An engine in memory for a scenario file.
     ///
     /// # Errors
-    /// A file that can't be read, or every problem of the scenario.
+    /// A file that can't be read, or every problem in the scenario.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SetupError> {
         Self::builder().load(path)
     }

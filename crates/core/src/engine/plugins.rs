@@ -36,7 +36,7 @@ impl SimicPlugins {
         }
     }
 
-    /// In memory alone: nothing is written or printed.
+    /// Keeps the run in memory: nothing is written or printed.
     pub const fn unrecorded() -> Self {
         Self {
             is_recorded: false,

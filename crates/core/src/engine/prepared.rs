@@ -57,10 +57,10 @@ pub enum SetupError {
         /// The needed and the available memory.
         shortage: String,
     },
-    /// The scenario file is a run's copy, and what the run says of the original cannot be read.
+    /// The scenario file is a run's copy, and what the run says about the original can't be read.
     #[error(transparent)]
     Run(#[from] RunDirectoryError),
-    /// A plugin registers what cannot be registered, or what is registered already: give it another name.
+    /// A plugin registers something under a name that is taken, or something that scenarios can't refer to.
     #[error(transparent)]
     Name(#[from] NameError),
     /// The environment says what it can't say.
@@ -72,7 +72,7 @@ impl Prepared {
     /// Checks a scenario text. Problems name it by `label`. Its relative paths start in the working directory.
     ///
     /// # Errors
-    /// Every problem of the scenario.
+    /// Every problem in the scenario.
     pub fn from_ron(label: &str, text: &str, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
         Self::new(label, ScenarioFile::of_text(text), overrides, catalog)
     }
@@ -80,7 +80,7 @@ impl Prepared {
     /// Checks a scenario file that has been read. Problems name it by `label`. Settings of the environment override `overrides`.
     ///
     /// # Errors
-    /// Every problem of the scenario, or an environment that can't be understood.
+    /// Every problem in the scenario, or an environment that can't be understood.
     pub fn new(label: &str, file: ScenarioFile, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
         let overrides = with_environment(overrides).map_err(SetupError::Environment)?;
         Self::past(label, file, &overrides, catalog)
@@ -89,7 +89,7 @@ impl Prepared {
     /// As [`Self::new`], of what was played before: the environment says nothing about that.
     ///
     /// # Errors
-    /// Every problem of the scenario.
+    /// Every problem in the scenario.
     pub fn past(label: &str, file: ScenarioFile, overrides: &[Override], names: &Catalog) -> Result<Self, SetupError> {
         let text = &file.text;
         let input = Input { label, text, overrides };
@@ -101,10 +101,10 @@ impl Prepared {
         })
     }
 
-    /// As [`Self::from_ron`], for a text that may be none.
+    /// As [`Self::from_ron`], for bytes that may not be text.
     ///
     /// # Errors
-    /// Bytes that aren't UTF-8, or every problem of the scenario.
+    /// Bytes that aren't UTF-8, or every problem in the scenario.
     pub fn from_bytes(
         label: &str,
         bytes: Vec<u8>,
@@ -117,7 +117,7 @@ impl Prepared {
     /// Reads and checks a scenario file.
     ///
     /// # Errors
-    /// A file that can't be read, or every problem of the scenario.
+    /// A file that can't be read, or every problem in the scenario.
     pub fn load(path: &Path, overrides: &[Override], catalog: &Catalog) -> Result<Self, SetupError> {
         Self::new(&path.display().to_string(), read_scenario(path)?, overrides, catalog)
     }
@@ -170,7 +170,7 @@ pub fn read_scenario(path: &Path) -> Result<ScenarioFile, SetupError> {
     })
 }
 
-/// The text of a scenario file, or of another that is written as one.
+/// The text of a scenario file, or of another file in the same language.
 ///
 /// # Errors
 /// A file that can't be read, is missing, is too large, or isn't text.

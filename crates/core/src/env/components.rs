@@ -155,7 +155,7 @@ pub struct EpisodeStats {
     pub rollbacks: u32,
     /// Updates of the host that were suppressed because its gradient was not finite.
     pub skipped_updates: u64,
-    /// Batches that were computed in another way than meant.
+    /// Batches that weren't computed in the usual way.
     pub fallbacks: Fallbacks,
     /// Compute that its batches took so far.
     pub compute: EpisodeCompute,

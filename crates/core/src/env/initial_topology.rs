@@ -1,5 +1,5 @@
 //! Episodes that do not begin with an empty host: seeds are in their slots, committed, before the first step. Their
-//! weights are fresh, so that a topology alone is carried over, and nothing it has learnt.
+//! weights are fresh, so only the topology is carried over, and nothing that it has learnt.
 
 use std::collections::BTreeMap;
 

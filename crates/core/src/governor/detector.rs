@@ -121,7 +121,7 @@ impl LossMonitor {
         if healthy.is_some() {
             return self.healthy(loss);
         }
-        // Remembered, an early spike that nothing is known against would blind σ for a whole window.
+        // Too early to tell: this loss may be a spike, which would blind σ for a whole window if it were remembered.
         self.streak = 0;
         LossVerdict::Healthy
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::ValMetrics;
 
-/// The number of recent healthy losses, including the newest. Their least shows how rough the present one is.
+/// The number of recent healthy losses, including the newest. Their minimum shows how rough the current one is.
 const RECENT_LOSSES: usize = 5;
 /// Fewest steps between captures.
 const MIN_INTERVAL: u32 = 2;
@@ -17,7 +17,7 @@ const MIN_INTERVAL: u32 = 2;
 const MAX_INTERVAL: u32 = 5;
 /// Relative improvement of the loss that makes a capture due early.
 const IMPROVEMENT: f64 = 0.01;
-/// Factor by which the loss may exceed the least of the last few.
+/// Factor by which the loss may exceed the lowest of the last few.
 const STABLE_RATIO: f64 = 1.1;
 /// Steps after which a capture need not be stable.
 const PATIENCE: u32 = 15;
@@ -35,7 +35,7 @@ pub struct SnapshotInput {
     pub best_accuracy_percent: f64,
     /// The step that reached it.
     pub best_step: u32,
-    /// Healthy losses, oldest first, this step's included where it is remembered.
+    /// Healthy losses, oldest first, including this step's if it is remembered.
     pub history: VecDeque<f64>,
 }
 
@@ -44,7 +44,7 @@ impl SnapshotInput {
         self.val.map(|val| val.loss)
     }
 
-    /// Returns whether the loss is near the least of the last few.
+    /// Returns whether the loss is near the lowest of the last few.
     fn is_stable(&self, loss: f64) -> bool {
         let is_remembered = self.history.back() == Some(&loss);
         let others = RECENT_LOSSES - usize::from(!is_remembered);

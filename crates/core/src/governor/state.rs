@@ -21,7 +21,7 @@ pub enum GovernorError {
         list(.missing),
         list(.unexpected)
     )]
-    /// The network is another one than was captured.
+    /// The network isn't the one that was captured.
     SnapshotMismatch {
         /// Captured, but not there any more.
         missing: Vec<String>,
@@ -113,7 +113,7 @@ impl Governor {
         self.demands_rollback() && is_finite && self.would_repeat_itself()
     }
 
-    /// Takes `loss` as the normal loss of the host. Later losses are compared with it alone.
+    /// Takes `loss` as the normal loss of the host. Later losses are compared only with it.
     pub(super) fn accept(&mut self, loss: f64) {
         self.monitor.restore([loss].into());
         self.verdict = LossVerdict::Healthy;

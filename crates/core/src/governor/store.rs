@@ -29,7 +29,7 @@ impl Default for Snapshots {
     }
 }
 
-/// Everything of an env's network that a rollback restores, in its present state.
+/// Everything of an env's network that a rollback restores, in its current state.
 #[derive(Default)]
 pub struct CapturedNetwork {
     /// Handles that share storage with the network. All of them are f32.

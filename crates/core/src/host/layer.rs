@@ -53,9 +53,9 @@ pub trait LayerDesign: Send + Sync {
     fn build(&self, input: Features, name: &str, params: &mut ParamSet) -> Result<Box<dyn Layer>, HostError>;
 }
 
-/// A layer with its weights: `[B, channels, H, W]`, channels-last in memory, to the same of its output's shape. A head's
-/// output is `[B, classes]`. Layers for texts turn `[B, T, channels]` into the same of theirs, the first of them token ids
-/// `[B, T]`, and what they make of position t depends on positions up to t alone.
+/// A layer with its weights. It maps `[B, channels, H, W]`, channels-last in memory, to the same layout with the shape of its
+/// output. A head's output is `[B, classes]`. Layers for texts map `[B, T, channels]` in the same way, and the first of them
+/// reads token ids `[B, T]`. Their output at position t depends only on positions up to t.
 ///
 /// Laws: in [`Mode::Eval`] samples do not influence each other and nothing is written; `x` is never written to.
 pub trait Layer: Send {
@@ -90,7 +90,7 @@ pub trait Layer: Send {
         Ok(max_pool_2x2(&self.evaluate(x)?)?)
     }
 
-    /// Folds constants, such as batch norm, into present weights, in place.
+    /// Folds constants, such as batch norm, into current weights, in place.
     ///
     /// # Errors
     /// [`HostError::Torch`] if there is not enough memory.

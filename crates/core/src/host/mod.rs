@@ -116,6 +116,6 @@ pub trait Host: Send {
     /// runs. In the same shapes: images `[batch, channels, height, width]`, texts `[batch, tokens, channels]`.
     fn evaluate(&self, ops: Range<usize>, x: &Tensor) -> Result<Tensor, HostError>;
 
-    /// Folds constants, such as batch norm, into the present weights: once per step, after its last training batch.
+    /// Folds constants, such as batch norm, into the current weights: once per step, after its last training batch.
     fn refill(&mut self) -> Result<(), HostError>;
 }

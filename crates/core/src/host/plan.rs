@@ -90,7 +90,7 @@ impl HostPlan {
         }
     }
 
-    /// Adds an op; its tensors are called by `name`, which no other op has.
+    /// Adds an op. The names of its tensors begin with `name`, which no other op has.
     #[must_use]
     pub fn layer(self, name: impl Into<String>, layer: impl LayerDesign + 'static) -> Self {
         self.layer_of(name, Arc::new(layer))

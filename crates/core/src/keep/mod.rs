@@ -92,7 +92,7 @@ pub(crate) fn keep_networks(
     }
 }
 
-/// The networks of a round's episodes, the best first, or it alone.
+/// The networks of a round's episodes, the best first, or only the best.
 fn take_out(
     envs: &mut Query<EndedNetwork>,
     whole_round: bool,

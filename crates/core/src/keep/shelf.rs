@@ -1,4 +1,4 @@
-//! The folder `networks` of a run directory: a file a network, named by its round and env as people count them.
+//! The folder `networks` of a run directory: one file per network, named by its round and env as people count them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -151,8 +151,8 @@ impl NetworkShelf {
         Ok(())
     }
 
-    /// Removes what was kept as the last of a run that continues with `round`: of the round before it all but the best, or all,
-    /// where `keep` says that the last alone are kept.
+    /// Removes the networks that were kept as the last of a run that continues with `round`: those of the round before it except
+    /// the best, or all of them if `keep` says to keep only the last.
     ///
     /// # Errors
     /// A file that cannot be removed.

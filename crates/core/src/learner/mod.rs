@@ -60,7 +60,7 @@ pub struct PolicyLearner {
     pub learner: SyncCell<Learner>,
     /// The envs' steps since the last update.
     pub buffer: SyncCell<RolloutBuffer>,
-    /// The round with which the first rollout that this process knows began.
+    /// The round in which the first rollout known to this process began.
     began_with: u32,
 }
 
@@ -83,7 +83,7 @@ impl LearnerContext<'_> {
     }
 }
 
-/// Uploads what the policy saw, one row a decision, and writes both into the rollout.
+/// Uploads what the policy saw, one row per decision, and writes both into the rollout.
 fn begin_steps(
     buffer: &mut RolloutBuffer,
     decided: &[DecidedStep],

@@ -1,5 +1,5 @@
 //! Sources of an update: the envs' newest steps, those and the steps of the rounds before, or recordings; and filling the
-//! rollout with steps that the present policy has not just played.
+//! rollout with steps that the current policy has not just played.
 //!
 //! Recordings have an index of their segments, made at start-up: their shards are read when they are drawn, so that sets may be
 //! larger than memory.
@@ -79,7 +79,7 @@ impl KeptRollouts {
         self.segments.retain(is_recent);
     }
 
-    /// Observations since `round`, one row a step.
+    /// Observations since `round`, one row per step.
     pub(super) fn seen_since(&self, round: u32) -> Vec<f32> {
         let new = self.segments.iter().filter(|kept| kept.round[0] >= round.into());
         new.flat_map(|kept| kept.observation.iter().copied()).collect()
@@ -174,7 +174,7 @@ pub enum RecordingsError {
     /// A set that cannot be read.
     #[error("learner.recordings: {0}")]
     Set(#[from] TrajectoryError),
-    /// Steps of another form than the run's policy has them.
+    /// Steps in a form that doesn't fit the run's policy.
     #[error("learner.recordings: {}: {misfit}, as in this run", path.display())]
     Misfit {
         /// Path of the set.
@@ -341,7 +341,7 @@ fn keep_best(places: &mut Vec<Place>, best: f64) {
     }
 }
 
-/// Replaces the rollout's segments with these, each in its row. Values and probabilities are those of the present policy.
+/// Replaces the rollout's segments with these, each in its row. Values and probabilities are those of the current policy.
 /// Returns the time that their copy to the device took.
 pub(super) fn refill<'a>(
     context: &mut LearnerContext,
@@ -396,7 +396,7 @@ fn write(
                 let log_prob = segment.log_probs[step * HEADS + head];
                 if log_prob.is_nan() { 0.0 } else { log_prob }
             }),
-            // The present policy's value, set once all are written.
+            // The current policy's value, set once all are written.
             value: 0.0,
             masks,
         });

@@ -303,7 +303,7 @@ pub struct PolicyDiverged {
     pub failures: u32,
 }
 
-/// Returns whether a rollout has ended with the present round, which is over, or none has begun yet. Checkpoints between
+/// Returns whether a rollout has ended with the current round, which is over, or none has begun yet. Checkpoints between
 /// rounds hold none, so that a run that is resumed from one begins with one.
 pub fn is_between_rollouts(learner: Option<&PolicyLearner>, experiment: &Experiment, clock: &RunClock) -> bool {
     let Some(policy) = learner else { return true };

@@ -117,7 +117,7 @@ impl GrownNetwork {
     /// The network in the file at `path`.
     ///
     /// # Errors
-    /// A file that cannot be read, is none, is damaged, or was written by a later version.
+    /// A file that can't be read, isn't a network, is damaged, or was written by a later version.
     pub fn load(path: &Path) -> Result<Self, NetworkError> {
         Self::load_any(path)?.map_err(|_| NetworkError::NotOne {
             path: path.into(),
@@ -125,10 +125,10 @@ impl GrownNetwork {
         })
     }
 
-    /// The network in the file at `path`, or the tensors of a file that has weights alone.
+    /// The network in the file at `path`, or the tensors of a file that has only weights.
     ///
     /// # Errors
-    /// Those of [`Self::load`], except that of weights alone.
+    /// Those of [`Self::load`], except the one about a file with only weights.
     pub fn load_any(path: &Path) -> Result<Result<Self, BTreeMap<String, PlainTensor>>, NetworkError> {
         let not_one = |why: &dyn std::fmt::Display| NetworkError::NotOne {
             path: path.into(),
@@ -173,7 +173,7 @@ fn read_tensors(path: &Path) -> Result<Vec<u8>, NetworkError> {
     let header = bytes.get(8..).and_then(|rest| rest.get(..length as usize));
     let header = header.unwrap_or_default();
     let tensors = header.windows(7).filter(|part| *part == b"\"dtype\"").count();
-    // The names of more alone would take minutes to read.
+    // With more, the names alone would take minutes to read.
     if header.len() > 64 << 20 || tensors > 1 << 16 {
         let why = format!("a header of {length} bytes and {tensors} tensors; valid: up to 64 MiB and 65536 tensors");
         return Err(NetworkError::NotOne { path: path.into(), why });

@@ -277,7 +277,7 @@ impl GrownNetwork {
     /// A network that can be run on `backend`'s device.
     ///
     /// # Errors
-    /// A description that is none, tensors that do not fit it, out of memory.
+    /// An invalid description, tensors that don't fit it, out of memory.
     pub fn build(&self, backend: Backend) -> Result<Box<dyn Host>, NetworkError> {
         let plan = self.graph.plan()?;
         let outline = plan.outline();
@@ -320,8 +320,8 @@ impl GrownNetwork {
         Ok(())
     }
 
-    /// Logits of samples as files hold them, on the CPU: of images `u8 [n, height, width, channels]`, which are normalised
-    /// as in training, `f32 [n, classes]`; of texts `i64 [n, tokens]`, `f32 [n, tokens, vocabulary]`.
+    /// Logits of samples as files hold them, on the CPU: for images `u8 [n, height, width, channels]`, which are normalised
+    /// as in training, `f32 [n, classes]`; for texts `i64 [n, tokens]`, `f32 [n, tokens, vocabulary]`.
     ///
     /// # Errors
     /// Samples of another shape, and those of [`Self::build`].

@@ -1,8 +1,8 @@
-//! Grown networks apart from their env: built from their [`Graph`](crate::graph::Graph), applied to data, kept in files; the
-//! hosts that scenarios choose, such networks among them; and given weights.
+//! Grown networks outside their env: built from their [`Graph`](crate::graph::Graph), applied to data and kept in files. The
+//! hosts that scenarios choose, including such networks, and given weights are here too.
 //!
 //! A network that is taken out of an env is a [`GrownNetwork`]: its layers, its tensors, and its origin. It is built
-//! as a host is, a seed being a layer like any other, so that it can also be grown further.
+//! like a host, and a seed is a layer like any other, so it can also be grown further.
 
 mod seed_layer;
 mod build;
@@ -45,7 +45,7 @@ pub enum NetworkError {
     /// Tensors that do not belong to the layers, all of them.
     #[error("the tensors of the network do not fit its layers: {}", some_of(.0, "; "))]
     Tensors(Vec<String>),
-    /// Samples of another shape than the network reads.
+    /// Samples of a shape that the network doesn't read.
     #[error("the network reads {expected}, not {found:?}")]
     Samples { expected: String, found: Vec<i64> },
     /// A file that a scenario names is not there.

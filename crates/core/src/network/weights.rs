@@ -1,5 +1,5 @@
-//! Given weights: a safetensors file whose tensors are called as the host calls them, or as torchvision calls those of its
-//! residual networks and of its VGG with batch norm.
+//! Given weights: a safetensors file with the tensor names of the host, or with those of torchvision's residual networks and
+//! of its VGG with batch norm.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -207,7 +207,7 @@ fn uncounted(layer: &str) -> String {
     format!("{}.{part}", place.replace(|digit: char| digit.is_ascii_digit(), ""))
 }
 
-/// The kind of network that a tensor of another shape belongs to, where the shape shows it.
+/// Describes the network that a tensor of another shape belongs to, if its shape shows that.
 fn kind_of(own: &str, shape: &[usize], graph: &Graph) -> Option<String> {
     let named = graph.layers.iter().find(|named| stands_for(&named.name, own))?;
     match (&named.layer, shape) {
@@ -223,7 +223,7 @@ fn kind_of(own: &str, shape: &[usize], graph: &Graph) -> Option<String> {
     }
 }
 
-/// `None` of other numbers than f64, f32, f16 and bf16.
+/// `None` for numbers other than f64, f32, f16 and bf16.
 fn as_f32(tensor: &PlainTensor) -> Result<Option<PlainTensor>, NetworkError> {
     let Ok(values) = tensor.to_tensor() else {
         return Ok(None);

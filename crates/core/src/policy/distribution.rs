@@ -11,7 +11,7 @@ use crate::actions::{Choices, HEADS, Head, HeadIndices, MaskSet, OPS, RELEVANCE,
 use crate::growth::LifecycleOp;
 use crate::random::Draw;
 
-/// Least probability of a valid member, in the storage order of the heads: a choice that is never tried is never learnt.
+/// Minimum probability of a valid member, in the storage order of the heads: a choice that is never tried is never learnt.
 const FLOORS: [f64; HEADS] = [0.03, 0.03, 0.03, 0.05, 0.03, 0.03, 0.02, 0.01];
 /// Share of a head's probability that its floor takes at most, so that there is room for a preference.
 const MOST: f64 = 0.5;
@@ -30,7 +30,7 @@ impl Floor {
         FLOORS.map(|floor| Self { epsilon: scale * floor })
     }
 
-    /// The least probability of each of `valid` members.
+    /// The minimum probability of each of `valid` members.
     fn for_members(self, valid: usize) -> f64 {
         self.epsilon.min(MOST / valid as f64)
     }

@@ -237,8 +237,8 @@ impl Default for NetRegistry {
 }
 
 impl NetRegistry {
-    /// Adds a network that differs from the engine's by its core alone: `build` makes one for these sizes, and adds its parameters to
-    /// the set.
+    /// Adds a network that differs from the engine's only in its core: `build` makes one for these sizes, and adds its parameters
+    /// to the set.
     pub fn register_core(
         &mut self,
         name: &str,

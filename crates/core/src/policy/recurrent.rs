@@ -81,7 +81,7 @@ impl Packing {
         if lengths.iter().all(|&length| length >= steps) {
             return Ok(None);
         }
-        // A row of padding alone keeps one step: the kernels know no empty rows.
+        // A row with only padding keeps one step: the kernels know no empty rows.
         let length = |row: i64| lengths[row as usize].clamp(1, steps);
         let rows = lengths.len() as i64;
         let mut order: Vec<i64> = (0..rows).collect();

@@ -25,7 +25,7 @@ pub struct WindowCore {
     key: Linear,
     value: Linear,
     output: Linear,
-    /// `[HEADS, WINDOW]`, the present step last.
+    /// `[HEADS, WINDOW]`, the current step last.
     ages: Tensor,
     norm: LayerNorm,
 }

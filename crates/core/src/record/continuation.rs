@@ -95,7 +95,7 @@ struct Kept {
 }
 
 /// The part that belongs to the rounds before event `next_seq`. The event that saved the checkpoint of these rounds belongs to
-/// them. A header that opens a part of which nothing is kept does not, and nothing after a line that cannot be read.
+/// them. A header that opens a part without kept events doesn't, and neither does anything after a line that can't be read.
 fn kept_part(directory: &Path, next_seq: u64, detectors: &mut DetectorBank) -> Result<Kept, ReadError> {
     let mut events = EventReader::open(directory)?;
     let mut hasher = EventsHasher::default();

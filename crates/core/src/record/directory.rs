@@ -78,7 +78,7 @@ pub struct ScenarioFile {
 }
 
 impl ScenarioFile {
-    /// Scenario of a text that no file holds; its paths start in the working directory.
+    /// A scenario that isn't in a file. Its relative paths start in the working directory.
     pub fn of_text(text: &str) -> Self {
         Self {
             path: None,

@@ -1,5 +1,5 @@
-//! The runs of a folder, from the end of their events, their manifest, their lock and their heartbeat: nothing else of a run
-//! is read, so that thousands are listed at once. A folder that cannot be read is listed with the reason.
+//! The runs of a folder. Only the end of the events, the manifest, the lock and the heartbeat of a run are read, so thousands
+//! of runs are listed at once. A folder that can't be read is listed with the reason.
 
 use std::cmp::Reverse;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use super::status::{RunStatus, STATUS_FILE};
 use crate::health::{AtPath, FileError};
 use crate::telemetry::{EVENTS_FILE, Num, RunState, Timestamp, record_end};
 
-/// A run that was not heard of for so long may be gone: six heartbeats.
+/// Silence after which a run may be gone: six heartbeats.
 const SILENCE_MS: i64 = 60_000;
 
 /// State of a run, as seen from outside.

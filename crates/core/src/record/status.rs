@@ -68,7 +68,7 @@ pub struct RunStatus {
 }
 
 impl RunStatus {
-    /// A run of which only the state is known.
+    /// The status of a run with only its state known.
     pub fn new(state: RunState) -> Self {
         Self {
             state,

@@ -1,4 +1,4 @@
-//! Writing the trajectories of a run: a shard a round.
+//! Writing the trajectories of a run: one shard per round.
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;

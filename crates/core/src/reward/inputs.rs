@@ -181,11 +181,11 @@ pub struct RewardInputs {
     pub interactions: Vec<SlotInteraction>,
     /// Joint gain of all growing seeds, percentage points, if measured in this step.
     pub delta_cf: Option<f64>,
-    /// Accuracy with those seeds alone that are committed after the action, percent.
+    /// Accuracy with only those seeds that are committed after the action, percent.
     pub committed_accuracy: Option<f64>,
     /// Loss of the same network, nats.
     pub committed_loss: Option<f64>,
-    /// Accuracy with those seeds alone that are committed or growing after the tick, percent.
+    /// Accuracy with only those seeds that are committed or growing after the tick, percent.
     pub kept_accuracy: Option<f64>,
     /// Joint gain of the seeds committed before the step, percentage points, if measured in this step.
     pub committed_gain: Option<f64>,

@@ -110,7 +110,7 @@ pub(crate) struct RewardedEnv {
     episode: &'static mut EpisodeReward,
 }
 
-/// Pays every env whose seeds were recorded before the action, by their state after the tick.
+/// Pays every env whose seeds were recorded before the action, according to their state after the tick.
 pub(crate) fn compute_reward(
     mut envs: Query<RewardedEnv>,
     clock: Res<RunClock>,

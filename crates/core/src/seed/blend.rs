@@ -60,7 +60,7 @@ pub enum Residual {
     Add { delta: Tensor, amplitude: f64 },
     /// a·tanh δ; the other term is `h`.
     Multiply { factor: Tensor },
-    /// δ and the gate's value times the amplitude, one a sample.
+    /// δ and the gate's value times the amplitude, one per sample.
     Gate { delta: Tensor, gate: Tensor },
 }
 

@@ -80,9 +80,9 @@ impl SeedInstance {
         self.module.macs(positions) + self.gate.as_ref().map_or(0, |gate| gate.macs(positions))
     }
 
-    /// The seed's addition at amplitude `alpha`, clamped to 0 to 1, to features of which it sees `x`
-    /// (`[batch, channels, height, width]`, of texts `[batch, tokens, channels]`). `None` if that is
-    /// nothing: at amplitude 0 the seed is not run, so values that are not finite cannot leak.
+    /// The seed's addition to the features at amplitude `alpha`, clamped to 0 to 1. The seed sees them as `x`
+    /// (`[batch, channels, height, width]`, for texts `[batch, tokens, channels]`). `None` if it adds
+    /// nothing: at amplitude 0 the seed isn't run, so values that aren't finite can't leak.
     ///
     /// # Errors
     /// [`BlendError`] if the operator's gate is missing or the module breaks its contract.
@@ -109,7 +109,7 @@ impl SeedInstance {
         Residual::new(delta, amplitude, algorithm, gate.as_ref()).map(Some)
     }
 
-    /// The slot's output at amplitude `alpha` for features `h` (`[batch, channels, height, width]`, of texts
+    /// The slot's output at amplitude `alpha` for features `h` (`[batch, channels, height, width]`, for texts
     /// `[batch, tokens, channels]`); `isolated` keeps the seed's gradient from the host.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl SeedInstance {
         Ok(blended.unwrap_or_else(|| h.shallow_clone()))
     }
 
-    /// The slot's output while the seed incubates: exactly `h` (`[batch, channels, height, width]`, of texts
+    /// The slot's output while the seed incubates: exactly `h` (`[batch, channels, height, width]`, for texts
     /// `[batch, tokens, channels]`), from which the seed learns as if it were added
     /// (straight-through: Bengio, Léonard and Courville 2013, arXiv:1308.3432).
     ///

@@ -3,7 +3,7 @@
 use super::SeedRecord;
 use crate::growth::{AlphaAlgorithm, AlphaMode, SeedStage};
 
-/// The first law that a record breaks, which no sequence of operations can have produced then. Sees the record alone.
+/// The first law that a record breaks, which no sequence of operations can have produced then. Sees only the record.
 pub fn broken_law(seed: &SeedRecord) -> Option<&'static str> {
     let (stage, alpha) = (seed.stage, &seed.alpha);
     let rests_at = |level: f64| alpha.mode() == AlphaMode::Hold && alpha.alpha() == level;

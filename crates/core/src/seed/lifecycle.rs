@@ -147,7 +147,7 @@ pub fn advance(seed: &SeedRecord, rules: &Rules) -> Result<SeedPlan, FailureReas
 /// A new amplitude for a blending or held seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AlphaOrder {
-    /// The style, of which only the operator counts.
+    /// The style. Only its operator counts.
     pub style: GerminationStyle,
     /// Amplitude to reach.
     pub target: AlphaTarget,
@@ -482,7 +482,7 @@ impl Draft {
         self.change.effects.push(Effect::DropSeed);
     }
 
-    /// Moves to Pruned, then Embargoed, then Resetting, then empty; counted by ticks alone.
+    /// Moves to Pruned, then Embargoed, then Resetting, then empty; only ticks count.
     fn cool_down(mut self, rules: &Rules) -> SeedPlan {
         self.seed.steps_in_stage += 1;
         match self.seed.stage {

@@ -104,7 +104,7 @@ fn any_masks() -> impl Strategy<Value = MaskConfig> {
     })
 }
 
-/// The tensors that their owner would hold: changed by effects alone.
+/// The tensors that their owner would hold: changed only by effects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tensors {
     module: bool,

@@ -54,7 +54,7 @@ pub struct AccuracyTrack {
     pub initial: f64,
     /// Accuracy in the last step.
     pub current: f64,
-    /// Accuracy when the present stage was entered.
+    /// Accuracy when the current stage was entered.
     pub at_stage_start: f64,
     /// Accuracy when blending was first entered.
     pub at_blending_start: Option<f64>,
@@ -120,9 +120,9 @@ pub struct SeedRecord {
     /// Trainable elements of the gate, 0 without one.
     pub gate_params: u64,
 
-    /// The present stage.
+    /// The current stage.
     pub stage: SeedStage,
-    /// The step in which the present stage was entered.
+    /// The step in which the current stage was entered.
     pub stage_entered_step: u32,
     /// Steps recorded since germination.
     pub age_steps: u32,
@@ -250,7 +250,7 @@ impl SeedRecord {
         self.accuracy.current - self.accuracy.initial
     }
 
-    /// Percentage points since the present stage was entered.
+    /// Percentage points since the current stage was entered.
     pub fn improvement_since_stage_start(&self) -> f64 {
         self.accuracy.current - self.accuracy.at_stage_start
     }

@@ -17,11 +17,11 @@ pub struct SeedReport {
     pub blueprint: &'static str,
     /// Index of the blueprint in the registry.
     pub blueprint_index: usize,
-    /// The present stage.
+    /// The current stage.
     pub stage: SeedStage,
     /// Steps since germination.
     pub age_steps: u32,
-    /// Steps in the present stage.
+    /// Steps in the current stage.
     pub steps_in_stage: u32,
     /// Ticks of embargo left.
     pub cooldown_left: u32,
@@ -48,7 +48,7 @@ pub struct SeedReport {
     pub tempo: Tempo,
     /// Percentage points since germination.
     pub total_improvement: f64,
-    /// Percentage points in the present stage.
+    /// Percentage points in the current stage.
     pub improvement_since_stage_start: f64,
 
     /// Accuracy with the seed minus accuracy without it.
@@ -63,7 +63,7 @@ pub struct SeedReport {
     /// The last measurement of its gradients.
     pub gradient: GradientTrack,
 
-    /// Share of the checks that hold of the gate before the next stage, committing included; `None` if no gate follows.
+    /// Share of the passed checks in the gate before the next stage or the commit; `None` if no gate follows.
     pub gate_readiness: Option<f64>,
     /// The reward's account of the seed, as of the last step that paid: what a commit would keep, and what a
     /// committed seed earns per step from then on. Reward units.

@@ -10,13 +10,13 @@ use super::{ALPHA_TOLERANCE, SeedRecord};
 use crate::growth::{AlphaMode, GateCheck, GateLevel, GateResult, SeedStage, Topology};
 use crate::scenario::{GateConfig, GateMode, OnCommit};
 
-/// Accuracy that strict gates ask to be gained in training before blending, percentage points.
+/// Gain in accuracy during training that strict gates require before blending, percentage points.
 const MIN_TRAINING_IMPROVEMENT: f64 = 0.5;
-/// Least ratio of the seed's gradient to the host's that strict gates ask for before blending.
+/// Minimum ratio of the seed's gradient to the host's that strict gates require before blending.
 const MIN_GRADIENT_RATIO: f64 = 0.10;
-/// Contribution that strict gates ask of a commit, and from which a committed seed counts as contributing, percentage points.
+/// Contribution that a commit needs under strict gates, and with which a committed seed counts as contributing, percentage points.
 pub const MIN_CONTRIBUTION: f64 = 1.0;
-/// Oldest contribution that a commit may rest on, steps: that of the step before.
+/// Greatest age of a contribution that a commit may rely on, steps: that of the step before.
 const MAX_CONTRIBUTION_AGE: u32 = 1;
 
 /// The transition table. Everything else is illegal; `Unknown` precedes a fresh seed.
@@ -72,8 +72,8 @@ impl Isolation {
     }
 }
 
-/// Returns whether the seed's optimizer is stepped. A seed that fades may not fight the decay: no update while alpha moves
-/// down; its momentum is kept.
+/// Returns whether the seed's optimizer is stepped. A fading seed must not fight the decay, so it isn't updated while alpha
+/// moves down. Its momentum is kept.
 pub const fn trains(stage: SeedStage, mode: AlphaMode, on_commit: OnCommit) -> bool {
     match stage {
         SeedStage::Training | SeedStage::Blending | SeedStage::Holding => !matches!(mode, AlphaMode::Down),
@@ -82,7 +82,7 @@ pub const fn trains(stage: SeedStage, mode: AlphaMode, on_commit: OnCommit) -> b
     }
 }
 
-/// Tries `level` on the present state of a seed; changes nothing.
+/// Tries `level` on the current state of a seed; changes nothing.
 pub fn evaluate_gate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -> GateResult {
     let strict = config.mode == GateMode::Strict;
     let checks = match level {
@@ -100,7 +100,7 @@ pub fn evaluate_gate(level: GateLevel, seed: &SeedRecord, config: &GateConfig) -
     }
 }
 
-/// Share of the checks that hold of the gate before the next stage, committing included; `None` if no gate follows.
+/// Share of the passed checks in the gate before the next stage or the commit; `None` if no gate follows.
 pub(super) fn gate_readiness(seed: &SeedRecord, config: &GateConfig) -> Option<f64> {
     let level = match seed.stage {
         SeedStage::Holding => GateLevel::G5,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::event::{Event, Payload};
 use super::payload::EndReason;
 
-/// All differences between a run and its scenario alone.
+/// Everything that makes a run differ from an undisturbed run of its scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confounders {
     /// Envs that the governor rolled back.
@@ -42,7 +42,7 @@ impl Confounders {
         }
     }
 
-    /// An entry each, in words. That a run was resumed changes nothing, so it is none.
+    /// One entry each, in words. A resume changes nothing, so it doesn't have an entry.
     pub fn entries(&self) -> Vec<String> {
         let counts = [
             (self.rollbacks, "rollbacks"),

@@ -253,7 +253,7 @@ pub mod by_name_if_any {
     }
 }
 
-/// `#[serde(deserialize_with = "round")]`: counted from 0. People count from 1, so the last number of all is none.
+/// `#[serde(deserialize_with = "round")]`: counted from 0. People count from 1, so the last number of all is refused.
 pub fn round<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         u32::MAX => Err(D::Error::invalid_value(

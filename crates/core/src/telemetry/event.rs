@@ -303,7 +303,7 @@ impl Serialize for Event {
     }
 }
 
-/// Reads from text alone: the payload is read once its type is known.
+/// Reads only from text: the payload is read once its type is known.
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let line = Line::<&RawValue>::deserialize(deserializer)?;

@@ -81,7 +81,7 @@ impl EventLog {
         Self::begin(folder, run_id, file, false, WrittenRecord::default())
     }
 
-    /// Continues the record in `folder`, of which `written` is there.
+    /// Continues the record in `folder`, where `written` has been written.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -321,7 +321,7 @@ fn header_line(run_id: &str, resumed: bool, closed_segments: u32) -> Result<Vec<
     Ok(line)
 }
 
-/// Compresses the open segment into closed segment `number`, and puts one with `header` alone in its place. A kill at any
+/// Compresses the open segment into closed segment `number`, and puts one with only `header` in its place. A kill at any
 /// point leaves either the old or the new `events.jsonl`, whole.
 fn close_segment(folder: &Path, number: u32, header: &[u8]) -> Result<(), FileError> {
     let open = folder.join(EVENTS_FILE);

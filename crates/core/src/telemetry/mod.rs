@@ -2,8 +2,8 @@
 //!
 //! Systems push [`Event`]s into the [`TelemetryOutbox`]; at flush points the [`TelemetryHub`] orders and stamps them,
 //! folds them into its [`LiveState`], writes them to `events.jsonl` and hands them to one thread per [`Sink`]. Telemetry is
-//! one-way: nothing that trains, rewards or decides reads any of its own run, and nothing here touches a tensor. What an
-//! earlier run recorded is shown by [`read_recording`].
+//! one-way: nothing that trains, rewards or decides reads the telemetry of its own run, and nothing here touches a tensor.
+//! [`read_recording`] shows what an earlier run recorded.
 
 mod encoding;
 mod gap;

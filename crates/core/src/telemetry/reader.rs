@@ -1,4 +1,4 @@
-//! Reads the events of a run back: one a line in `events.jsonl`, and what stood there before it grew too long in closed
+//! Reads the events of a run back: one per line in `events.jsonl`, and what stood there before it grew too long in closed
 //! segments, `events-0001.jsonl.zst` and on. The lines of all of them come in order, one in memory at a time, so that records of
 //! any size need little: a torn last line is passed over, every other fault named by file and line.
 

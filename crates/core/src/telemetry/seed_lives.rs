@@ -1,5 +1,5 @@
 //! The lives of seeds, folded from the events about them: the one account that the live state, pages and tables have of them.
-//! The ends of those that were not committed are counted by age and name alone, so that memory does not grow with their number.
+//! The ends of those that were not committed are counted only by age and name, so memory doesn't grow with their number.
 
 use std::collections::BTreeMap;
 
@@ -173,7 +173,7 @@ impl SeedLives {
         self.0.get(&env).map_or(&[][..], Vec::as_slice)
     }
 
-    /// Takes all seeds, in the order of their germination; the next round begins.
+    /// Takes all seeds, in order of germination, and begins the next round without any.
     pub fn take(&mut self) -> Vec<SeedLife> {
         let mut lives: Vec<SeedLife> = std::mem::take(&mut self.0).into_values().flatten().collect();
         lives.sort_by_key(|life| life.at.step);
@@ -200,7 +200,7 @@ pub struct Refusals {
 pub struct SeedEnds {
     /// Seeds planted.
     pub germinated: u64,
-    /// Seeds by the stage in which they ended, and the reason of their prune; `None`: the episode was over.
+    /// Seeds by the stage in which they ended and the reason for their prune. `None`: the episode ended.
     pub ends: BTreeMap<(SeedStage, Option<PruneReason>), Ages>,
     /// Refusals by gate and name of the check.
     pub refusals: BTreeMap<(GateLevel, String), Refusals>,

@@ -13,7 +13,7 @@ pub fn rolling_mean(values: &[f64]) -> Option<f64> {
     mean(&values[values.len().saturating_sub(ROLLING_ROUNDS)..])
 }
 
-/// Least rise of a curve of accuracies that counts, in percentage points: less is noise of some hundred validation samples.
+/// Smallest rise of a curve of accuracies that counts, in percentage points: less is noise of some hundred validation samples.
 pub const MIN_RISE: f64 = 0.5;
 
 /// The time for which a curve has not risen.

@@ -88,9 +88,9 @@ impl Accumulators {
         Ok(())
     }
 
-    /// The objective of a training (micro-)batch, with its graph: `logits [n, C]` on `targets i64 [n]`, of texts
+    /// The objective of a training (micro-)batch, with its graph: `logits [n, C]` on `targets i64 [n]`, for texts
     /// `[n, T, C]` on `[n, T]`, the samples from `first_row` of batch `batch`. Puts aside what they predict and their mean
-    /// loss without smoothing, of which the batch's loss takes the share `n/B`.
+    /// loss without smoothing. Its share in the batch's loss is `n/B`.
     ///
     /// # Errors
     /// libtorch's.
@@ -198,7 +198,7 @@ impl Accumulators {
     }
 
     /// Adds a validation batch: `logits [K·b, C]` of K configurations on the same `targets i64 [b]`, rows `k·b..(k+1)·b`
-    /// being those of configuration k; of texts `[K·b, T, C]` on `[b, T]`. `main` is the configuration that is the validation
+    /// being those of configuration k; for texts `[K·b, T, C]` on `[b, T]`. `main` is the configuration that is the validation
     /// result.
     ///
     /// # Errors
@@ -233,7 +233,7 @@ impl Accumulators {
     }
 }
 
-/// Logits and targets with a row a prediction.
+/// Logits and targets with one row per prediction.
 fn flat(logits: &Tensor, targets: &Tensor) -> Result<(Tensor, Tensor), TchError> {
     match logits.size().as_slice() {
         [_, _, classes] => Ok((logits.f_reshape([-1, *classes])?, targets.f_reshape([-1])?)),

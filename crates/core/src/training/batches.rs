@@ -94,7 +94,7 @@ pub fn fetch_batches(
 /// The outer loop. Every env does the same in the same order, so no number depends on it.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchOrder {
-    /// An env plays all its batches in one go: workers need not meet after each. Chosen where all devices are CPUs.
+    /// An env plays all its batches in one go: workers needn't synchronise after each. Chosen where all devices are CPUs.
     EnvByEnv,
     /// All envs play a batch before any plays the next: every device has work of several envs queued.
     BatchByBatch,
@@ -121,7 +121,8 @@ impl BatchLoop<'_> {
     }
 }
 
-/// Trains all envs on the step's training batches; hooks are called inside. An env that fails is left out of the rest of the step.
+/// Trains all envs on the step's training batches, and calls the hooks in each. An env that fails is left out of the rest of
+/// the step.
 pub fn train_batches(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, TrainingEnv)>,
     rules: TrainingRules,

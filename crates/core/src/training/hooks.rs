@@ -1,6 +1,6 @@
 //! Code of applications, faults and observers inside a batch: functions that every env calls at a point of each.
 //!
-//! A hook runs on the worker of its env, in the guard of the env's stream, and sees that env alone. The order of the envs is not
+//! A hook runs on the worker of its env, in the guard of the env's stream, and sees only that env. The order of the envs is not
 //! defined.
 
 use std::sync::{Mutex, PoisonError};

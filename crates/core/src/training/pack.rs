@@ -109,7 +109,7 @@ impl PackLayout {
     /// evaluated in the blocks of configurations, `main` which of them is the validation result.
     ///
     /// # Panics
-    /// If `pack` has another length than the layout, or a place or `main` does not exist.
+    /// If the length of `pack` isn't the layout's, or a place or `main` does not exist.
     pub fn unpack(&self, pack: &[f64], places: &[usize], main: usize) -> StepNumbers {
         assert_eq!(pack.len(), self.columns(), "the pack belongs to another layout");
         assert!(places.iter().all(|&place| place < self.configs));

@@ -19,7 +19,7 @@ const AMP_VARIABLE: &str = "SIMIC_ENGINE_AMP";
 /// Overrides of a scenario with those of the environment, which lie over all others.
 ///
 /// # Errors
-/// Another word than `off`.
+/// Any word except `off`.
 pub fn with_environment(overrides: &[Override]) -> Result<Vec<Override>, String> {
     let mut all = overrides.to_vec();
     let word = std::env::var_os(AMP_VARIABLE);

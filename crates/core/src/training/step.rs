@@ -70,7 +70,7 @@ impl TrainingRules<'_> {
         Ok(copied)
     }
 
-    /// Returns whether batches differ in the env's own tensors alone.
+    /// Returns whether batches differ only in the env's own tensors.
     fn may_be_recorded(&self, env: &mut TrainingEnvItem) -> bool {
         let scenario = &self.experiment.scenario;
         scenario.run.cuda_graphs

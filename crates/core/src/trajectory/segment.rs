@@ -66,7 +66,7 @@ macro_rules! elements {
 
 elements!(u8 => U8, i32 => I32, i64 => I64, f32 => F32, f64 => F64);
 
-/// Declares what a segment holds: for each name its type, whether it has a row a step or one a segment, and the row's width.
+/// Declares what a segment holds: for each name its type, whether it has one row per step or per segment, and the row's width.
 macro_rules! columns {
     ($($(#[$doc:meta])+ $name:ident: $number:ty, $rows:ident, $width:expr;)+) => {
         /// An unbroken stretch of one env's episode, row after row in flat lists.
@@ -145,7 +145,7 @@ columns! {
     log_probs: f32, Step, |_| HEADS;
     /// Members that could have been chosen: op by slot, blueprint by slot, then the other heads.
     masks: u8, Step, |sizes: Sizes| sizes.masks;
-    /// 1 one action alone was possible; 2 the reward is what a rollback charged.
+    /// 1 only one action was possible; 2 the reward is what a rollback charged.
     flags: u8, Step, |_| 1;
     /// Reward as paid.
     reward: f64, Step, |_| 1;
@@ -217,7 +217,7 @@ fn column<T: Element>(
     Ok(T::of(tensor.data()))
 }
 
-/// The rows of a column: one a segment, or one a step.
+/// The rows of a column: one per segment or per step.
 #[derive(Clone, Copy)]
 enum Rows {
     Segment,

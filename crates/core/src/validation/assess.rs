@@ -142,7 +142,7 @@ impl MeasuredNetworkItem<'_, '_> {
 }
 
 impl Counterfactual {
-    /// Accuracy, in percent, and loss, in nats, with those of the measured seeds alone that `stay` as they are now: an action
+    /// Accuracy, in percent, and loss, in nats, with only those of the measured seeds that `stay` as they are now: an action
     /// since the measurement counts. `whole`: those of the network as it was measured. `None` if that mask was not.
     pub fn with_seeds(
         &self,
@@ -159,7 +159,7 @@ impl Counterfactual {
         Some((row.accuracy.0, row.loss.0))
     }
 
-    /// Accuracy, in percent, with the seeds alone that are committed by now. `whole`: the accuracy of the whole network.
+    /// Accuracy, in percent, with only the seeds that are committed by now. `whole`: the accuracy of the whole network.
     /// `None` if that mask was not measured.
     pub fn committed_accuracy(&self, plan: &ValPlan, slots: &SeedSlots, whole: f64) -> Option<f64> {
         let records: SmallVec<[_; 4]> = slots.records().collect();
@@ -196,7 +196,7 @@ pub struct AttributedEnv {
 pub fn attribute(mut envs: Query<AttributedEnv>, data: Res<LoadedData>) {
     let feed = data.feed;
     for mut env in &mut envs {
-        // The results of a network that is gone say nothing about the present one.
+        // The results of a network that is gone say nothing about the current one.
         if env.status.participates() || *env.status == StepStatus::RolledBack {
             *env.counterfactual = Counterfactual::default();
         }
@@ -228,7 +228,7 @@ pub fn attribute(mut envs: Query<AttributedEnv>, data: Res<LoadedData>) {
     }
 }
 
-/// The pass's measurements of the present players.
+/// The pass's measurements of the current players.
 fn matrix(
     env: &AttributedEnvItem,
     plan: &AttributionPlan,

@@ -38,7 +38,7 @@ pub struct Tools<'w> {
     guard: Res<'w, FallbackGuard>,
 }
 
-/// An env's host with its committed seeds alone, in its present state and folded.
+/// An env's host with its committed seeds alone, in its current state and folded.
 pub struct CommittedNetwork<'a> {
     host: &'a dyn Host,
     live: SmallVec<[LiveSlot<'a>; 4]>,

@@ -117,8 +117,8 @@ pub struct ValidatedEnv {
     plan: &'static mut ValPlan,
 }
 
-/// Measures all envs on the step's validation batches; hooks are called inside. An env that fails is left out of the rest of the
-/// step.
+/// Measures all envs on the step's validation batches, and calls the hooks in each. An env that fails is left out of the rest
+/// of the step.
 pub fn validate_batches(
     mut envs: Query<(&EnvId, &StepStatus, &mut EnvStream, ValidatedEnv)>,
     rules: TrainingRules,

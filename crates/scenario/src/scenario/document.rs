@@ -96,7 +96,7 @@ impl<T> Declared<T> {
     }
 }
 
-/// Every value of a resolved scenario by its dotted path, as it was written; `None` where the text is none. A choice stands
+/// Every value of a resolved scenario by its dotted path, as it was written; `None` if the text isn't one. A choice stands
 /// under its own path by its name, what it holds below.
 pub fn written_values(text: &str) -> Option<BTreeMap<String, String>> {
     let mut values = BTreeMap::new();

@@ -203,8 +203,8 @@ pub fn member_with(kind: &Kind, name: &str) -> Option<&'static str> {
     }
 }
 
-/// A sibling of which the segment is a slip, else a field elsewhere of that very name or of the path's last one, else a sibling
-/// that is spelled alike.
+/// A sibling whose name the segment misspells, otherwise a field elsewhere with that very name or the last name of the path,
+/// otherwise a sibling with a similar name.
 fn suggest(root: &'static Kind, below: &[&str], segment: &str, path: &str, siblings: &[&str]) -> Option<String> {
     let sibling = |name: &str| join(&below.join("."), name);
     slip_of(segment, siblings.iter().copied())

@@ -93,7 +93,7 @@ pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
 const PRINTED_PROBLEMS: usize = 50;
 /// Columns of a line that are printed around a problem.
 const WINDOW: usize = 120;
-/// The number of these before a problem in the middle of a long line.
+/// Columns that are printed before a problem in the middle of a long line.
 const BEFORE: usize = 60;
 /// Characters of a name or a message that are printed.
 const WHOLE: usize = 600;

@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    /// Drops what is `None` in the records of a choice, and the records of which nothing is left.
+    /// Drops what is `None` in the records of a choice, and the records that are empty then.
     pub fn drop_none(&mut self) {
         let Value::Tuple(_, items) = &mut self.value else {
             return;

@@ -25,7 +25,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The host of the task is none.
+    /// The host of the task is invalid.
     pub(super) fn of_host(why: String) -> Self {
         Self {
             severity: Severity::Error,
@@ -351,7 +351,7 @@ fn check_reward(scenario: &Scenario, profile: &RewardProfile, findings: &mut Fin
         (MeasurementNeed::Unknown | MeasurementNeed::AtTheEnd, _) | (_, Cadence::EveryStep | Cadence::EveryK(1)) => {
             true
         }
-        // Who can be committed is held, and held seeds are measured at every step.
+        // Only held seeds can be committed, and held seeds are measured at every step.
         (MeasurementNeed::AtCommit, Cadence::OnChange) => true,
         _ => false,
     };

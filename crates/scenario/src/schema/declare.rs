@@ -77,7 +77,7 @@ macro_rules! structure {
     };
 }
 
-/// A struct every field of which has a default.
+/// A struct with a default for every field.
 #[macro_export]
 macro_rules! section {
     (

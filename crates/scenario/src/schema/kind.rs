@@ -136,7 +136,7 @@ impl Kind {
 
     /// The same option or list of `inner`, or `inner` itself, a narrower range than this one.
     ///
-    /// Evaluated while compiling: a range of another type than the field's is a compile error.
+    /// Evaluated while compiling: a range whose type isn't the field's is a compile error.
     pub const fn with_inner(self, inner: &'static Self) -> Self {
         match (self, *inner) {
             (Self::Optional(_), _) => Self::Optional(inner),

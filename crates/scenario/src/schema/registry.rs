@@ -33,7 +33,7 @@ type MakePart<T> = Box<dyn Fn(&Settings) -> Result<Arc<T>, SpannedError> + Send 
 /// The settings that a part declares.
 #[derive(Clone, Debug)]
 pub struct Declared {
-    /// A record, each field of which may be left out.
+    /// A record. Each of its fields may be left out.
     pub kind: &'static Kind,
     /// Its defaults in RON.
     pub defaults: String,

@@ -144,7 +144,7 @@ fn watcher(path: &Path) -> Option<Arc<Watched>> {
     all.iter().find(|watched| path.starts_with(&watched.root)).cloned()
 }
 
-/// Announces an operation of which nothing else is to be known.
+/// Announces an operation without further details.
 ///
 /// # Errors
 /// Here and below: what the operation is to fail with.

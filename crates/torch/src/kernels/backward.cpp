@@ -3,7 +3,7 @@
 // libtorch's own engine serves many devices and threads; its locks, thread-local states, callbacks and checks cost small
 // networks more than their arithmetic, and on CUDA one of its threads serves all envs of a device. Here the nodes are
 // called one after another, those furthest from the leaves first, in the stream that is current: the one in which the
-// graph was made. Nodes of libtorch's operators are called as its engine calls them; hooks are refused.
+// graph was made. Nodes of libtorch's operators are called in the way in which its engine calls them; hooks are refused.
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/engine.h>

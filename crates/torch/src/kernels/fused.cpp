@@ -64,7 +64,7 @@ struct Onto {
   // h, or undefined: the result is y.
   Tensor features;
   float alpha = 1;
-  // The result is h itself, of which y takes the gradient as well; else it is h + alpha·y.
+  // The result is h itself, and y takes its gradient as well; otherwise it is h + alpha·y.
   bool straight_through = false;
 };
 
@@ -285,9 +285,9 @@ Tensor squeeze_excite(const Tensor& x, const Tensor& squeeze, const Tensor& exci
   return out;
 }
 
-// ---- incubation: the features, of which the residual takes the gradient as well
+// ---- incubation: the features; the residual takes their gradient as well
 
-// No `KernelNode`: the residual may be of another type than the features, and what walks the graph converts gradients.
+// No `KernelNode`: the type of the residual may differ from that of the features, and what walks the graph converts gradients.
 struct IncubateNode final : Node {
   std::string name() const override { return "SimicIncubate"; }
 

@@ -40,7 +40,7 @@ pub fn tile_side(side: i64, inputs: i64, outputs: i64, kernel: i64, stride: i64)
     is_served.then(|| ffi::simic_tile_side(side, inputs, outputs, kernel, stride))
 }
 
-/// The tensors of a batch norm, one value a channel each.
+/// The tensors of a batch norm, each with one value per channel.
 #[derive(Debug)]
 pub struct BatchNorm {
     /// γ.
@@ -56,9 +56,9 @@ pub struct BatchNorm {
 /// The tensors and groups of a group norm.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupNormOf<'a> {
-    /// γ, one a channel.
+    /// γ, one per channel.
     pub scale: &'a Tensor,
-    /// β, one a channel.
+    /// β, one per channel.
     pub shift: &'a Tensor,
     /// Groups of neighbouring channels, a divisor of their number.
     pub groups: i64,
@@ -71,7 +71,7 @@ pub struct GroupNormOf<'a> {
 pub struct Silu {
     /// SiLU directly after the convolution.
     pub before_norm: bool,
-    /// SiLU after the norm; without a norm there is no such place.
+    /// SiLU after the norm. Ignored without a norm.
     pub after_norm: bool,
 }
 
@@ -355,7 +355,7 @@ pub fn add_scaled_into(out: &Tensor, h: &Tensor, delta: &Tensor, alpha: f64) -> 
     }
 }
 
-/// The result of a call of the shim that makes a tensor.
+/// Returns the tensor that a call to the shim makes.
 fn operator(call: impl FnOnce(*mut *mut C_tensor) -> *mut c_char) -> Result<Tensor, TchError> {
     let mut out = std::ptr::null_mut();
     let error = call(&mut out);

@@ -55,7 +55,7 @@ pub struct GroupColumns {
     pub gradients: Range<usize>,
     /// Suppressed updates of the step.
     pub skipped: usize,
-    /// Last sampled batches in a row with a gradient that was not finite; for seeds alone.
+    /// Last sampled batches in a row with a gradient that was not finite; only for seeds.
     pub streak: Option<usize>,
 }
 

@@ -47,7 +47,7 @@ double power(double base, int64_t n) {
 
 extern "C" {
 
-// A rule and its state tensors, one for each parameter. SGD: `first` are velocities, read with momentum alone; AdamW:
+// A rule and its state tensors, one for each parameter. SGD: `first` are velocities, read only with momentum; AdamW:
 // `first`, `second` and `counts`, f32 scalars.
 struct SimicRule {
   bool is_adamw;

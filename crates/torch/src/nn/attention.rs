@@ -114,7 +114,7 @@ impl CausalAttention {
     }
 }
 
-/// Positions as rotations of queries and keys, so that products depend on distances alone (Su et al. 2021,
+/// Positions as rotations of queries and keys, so that products depend only on distances (Su et al. 2021,
 /// arXiv:2104.09864). Pairs are the two halves of a head.
 #[derive(Debug)]
 pub struct Rotary {

@@ -55,7 +55,7 @@ impl LossScaler {
         unscale_grads(params, &inverse, found_inf)
     }
 
-    /// Adapts the scale after a step. `found_inf` is the host group's alone, so that a diverged seed cannot drive the
+    /// Adapts the scale after a step. `found_inf` is only the host group's, so that a diverged seed can't drive the
     /// scale down.
     pub fn update(&mut self, found_inf: &Tensor) -> Result<(), TorchError> {
         let _ = self.scale.f_internal_amp_update_scale_(

@@ -31,7 +31,7 @@ pub const POOL_STREAMS: usize = 32;
 /// Gives cuBLAS the fixed workspace that reproducible products need, unless the user chose one: libtorch refuses them
 /// without. Returns whether one is set.
 ///
-/// It takes 32 MiB for every thread and stream, on any card: runs that are not deterministic have this bound too.
+/// It takes 32 MiB per thread and stream, on any card, also in runs that aren't deterministic.
 ///
 /// The environment may only be changed while no other thread can read it. So this does nothing once the process has a second
 /// thread: call it before one is started, or set `CUBLAS_WORKSPACE_CONFIG=:4096:8` outside.

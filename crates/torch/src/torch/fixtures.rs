@@ -45,7 +45,7 @@ pub fn test_device() -> Device {
     *DEVICE
 }
 
-/// The same device with the engine's own kernels, which compute on a CPU alone.
+/// The same device with the engine's own kernels, which compute only on a CPU.
 pub fn test_backend() -> Backend {
     Backend::new(test_device(), Kernels::Own)
 }

@@ -21,7 +21,7 @@ fn exact_tests_are_scipy_s() {
     }
 }
 
-/// The least number of pairs that allows a verdict.
+/// The smallest number of pairs that allows a verdict.
 #[test]
 fn the_least_p_of_few_pairs() {
     assert_close(p(&[1.0]), 1.0);

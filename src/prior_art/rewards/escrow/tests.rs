@@ -17,7 +17,7 @@ fn worth(step: u32, points: f64) -> Step {
     step.slot(held(6, points), held(6, points))
 }
 
-/// Plays targets, one a step, the last with the end that `end` returns, and checks the pay. Returns its discounted sum.
+/// Plays targets, one per step, the last with the end that `end` returns, and checks the pay. Returns its discounted sum.
 fn discounted(targets: &[f64], end: impl Fn(Step) -> Step, expected: &[f64]) -> f64 {
     let mut state = RewardState::default();
     let (mut sum, last) = (0.0, targets.len() as u32);

@@ -124,7 +124,7 @@ fn blending_a_harmful_seed_is_warned_about() {
     }
 }
 
-/// The least of the last three attributions, or nothing from a harmful coalition.
+/// The smallest of the last three attributions, or nothing from a harmful coalition.
 #[test]
 fn a_committed_seed_earns_its_worst_recent_attribution() {
     let earns = |attribution, last_delta: f64| {

@@ -449,7 +449,7 @@ struct Outcome {
     ends: Vec<(TrialEnd, Option<TrainingRecord>)>,
     begun: u32,
     troubles: u32,
-    /// Names of results, of which a trial has one.
+    /// Names of results. A trial has one.
     results: usize,
 }
 

@@ -35,7 +35,7 @@ pub struct BuildContext<'a> {
     pub nets: &'a NetRegistry,
     /// Features that plugins add to observations.
     pub features: &'a ObservationFeatures,
-    /// The commands of a program that holds the engine and decides.
+    /// The commands from a program that drives the engine and decides.
     pub external: Option<&'a ExternalCommands>,
     /// The folder in which relative paths start.
     pub folder: Option<&'a Path>,

@@ -1,4 +1,4 @@
-//! The controller that gets its commands from a program that holds the engine, through a resource, in each step.
+//! The controller that takes its commands, through a resource, from the program that drives the engine.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,8 +47,8 @@ use crate::growth::LifecycleCommand;
 pub struct ExternalCommands(Arc<Mutex<BTreeMap<usize, LifecycleCommand>>>);
 
 impl ExternalCommands {
-    /// Replaces the commands, by index of their envs. An env without a command waits. The command of an env that takes no part
-    /// in the step is ignored.
+    /// Replaces the commands, keyed by env index. An env without a command waits. A command for an env that takes no part in
+    /// the step is ignored.
     pub fn order(&self, commands: impl IntoIterator<Item = (usize, LifecycleCommand)>) {
         let commands = commands.into_iter().collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = commands;
@@ -68,10 +68,10 @@ pub struct ExternalController {
 
 impl ExternalController {
     /// # Errors
-    /// If no program holds the engine.
+    /// If `commands` is `None`.
     pub fn new(commands: Option<&ExternalCommands>) -> Result<Self, PolicyError> {
         let commands = commands.cloned().ok_or_else(|| {
-            let why = "controller \"external\" takes its commands from a program that holds the engine, but none does; \
+            let why = "controller \"external\" takes its commands from a program that drives the engine, but none does; \
                        start it with `simic-engine serve-envs`, or insert the resource ExternalCommands";
             PolicyError::config("policy.controller", why)
         })?;

@@ -47,7 +47,7 @@ pub struct ActorCriticController {
     seed: u64,
     /// Updates that the weights have seen: part of a saved policy.
     updates: u64,
-    /// Weights by name that replace the present ones if their outputs aren't finite. Used once.
+    /// Weights by name that replace the current ones if their outputs aren't finite. Used once.
     last_good: Vec<(String, Tensor)>,
     /// The policy that this one is kept close to.
     teacher: Option<Box<Self>>,

@@ -29,7 +29,7 @@ impl Default for ControllerRegistry {
         let mut known = Self(Registry::new("controller"));
         let learned = "a recurrent network that PPO trains during the run";
         known.add("actor_critic", learned, ActorCriticController::new);
-        let external = "commands of a program that holds the engine, as with serve-envs";
+        let external = "commands from a program that drives the engine, as with serve-envs";
         known.add("external", external, |context| {
             ExternalController::new(context.external)
         });

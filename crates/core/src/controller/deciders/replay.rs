@@ -126,7 +126,7 @@ impl Recorded {
         }
     }
 
-    /// Reasons why the recorded run is too short for the present one.
+    /// Reasons why the recorded run is too short for the current one.
     fn too_short(&self, started: &RunStarted, context: &BuildContext) -> Vec<String> {
         let mut problems = Vec::new();
         let envs = context.envs.iter().max().map_or(0, |last| last + 1);

@@ -81,7 +81,7 @@ impl ObservationSchema {
         &self.names
     }
 
-    /// SHA-256 of the names, one a line, in lower-case hexadecimal.
+    /// SHA-256 of the names, one per line, in lower-case hexadecimal.
     pub fn hash(&self) -> String {
         sha256(self.names.join("\n").as_bytes())
     }

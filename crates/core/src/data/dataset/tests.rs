@@ -206,7 +206,7 @@ fn a_pool_is_divided_as_the_split_says_without_losing_an_image() {
 
 #[test]
 fn too_small_a_set_is_reported_with_the_class_that_is_missing_in_one_part() {
-    // Given 15 images of each class, of which a twentieth is none.
+    // Given 15 images of each class: a twentieth of them rounds down to 0.
     let folder = tempfile::tempdir().unwrap();
     crate::data::formats::cifar::tests::write_folder(folder.path(), 30, 10);
     let mut task = digits_task();

@@ -1,4 +1,4 @@
-//! An array of numbers in a file: what its header says of it, and its elements, one after the other in C order.
+//! An array of numbers in a file: what its header says about it, and its elements, one after the other in C order.
 
 use std::fs::File;
 use std::io::Read;

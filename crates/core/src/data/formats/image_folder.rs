@@ -236,7 +236,7 @@ impl Listing {
         }
     }
 
-    /// Reads a part next to the training part. Its classes are those of the training part, or some of them.
+    /// Reads the validation or test part. All of its classes must be in the training part too.
     fn next_to(train: &Self, folder: &Path) -> Result<Self, DataError> {
         let mut entries = Entries::of(folder)?;
         for (name, folder) in std::mem::take(&mut entries.folders) {

@@ -91,7 +91,7 @@ fn as_json(text: &str) -> String {
     json
 }
 
-/// The types that images or labels may have; `|O`, `<c8`, strings and records are none.
+/// The types that images or labels may have. `|O`, `<c8`, strings and records aren't among them.
 fn element(file: &str, descr: &str) -> Result<Element, DataError> {
     let mut characters = descr.chars();
     let order = characters.next();

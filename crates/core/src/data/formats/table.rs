@@ -186,7 +186,7 @@ impl Table {
         })
     }
 
-    /// Values of a column that has one a row.
+    /// Values of a column that has one per row.
     fn flat<T: DataType>(
         &self,
         column: &Column,

@@ -47,7 +47,7 @@ pub fn load(text: &TextFile, split: SplitSpec, scenario_dir: Option<&Path>) -> R
     TokenSet::new("text", BYTE_VOCABULARY, block, block, tokens, in_order(sizes))
 }
 
-/// Every byte of a file as a token, each of which is to be below `vocab`.
+/// Every byte of a file as a token. Tokens must be below `vocab`.
 pub(super) fn open(path: &Path, vocab: i64) -> Result<TokenFile, DataError> {
     let opened = files::open(path).and_then(|file| Ok((file.metadata()?.len() as usize, file)));
     let (count, file) = opened.map_err(|cause| DataError::io(path, cause))?;

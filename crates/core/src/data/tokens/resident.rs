@@ -59,7 +59,7 @@ impl Rows for Windows {
 }
 
 impl ResidentTokens {
-    /// Uploads validation and test parts, and the training part unless `readers` are to fetch it from where it lies.
+    /// Uploads the validation and test parts, and the training part unless `readers` fetch it from where it is stored.
     ///
     /// # Errors
     /// A device that cannot hold it, or the errors of reading tokens.
@@ -120,7 +120,7 @@ fn views(set: &TokenSet, windows: &Range<usize>, backend: Backend) -> Result<[Te
 pub struct TokenFeed {
     plan: FeedPlan,
     windows: Supply,
-    /// Targets of the step, `i64`, flat, and views of it, `[B, block]`, one a batch.
+    /// Targets of the step, `i64`, flat, and views of it, `[B, block]`, one per batch.
     step_targets: Tensor,
     batch_targets: Vec<Tensor>,
     /// `i32 [B, block]`.
@@ -134,7 +134,7 @@ enum Supply {
     Views {
         inputs: Tensor,
         targets: Tensor,
-        /// `i64 [M·B]`: windows of the step, and views of it, one a batch.
+        /// `i64 [M·B]`: windows of the step, and views of it, one per batch.
         positions: Tensor,
         batch_positions: Vec<Tensor>,
         /// `i32 [M·B, block]`: targets of the step as they are stored.

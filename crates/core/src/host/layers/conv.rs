@@ -365,7 +365,7 @@ impl ConvUnit {
         })
     }
 
-    /// Folds the present weights and statistics; `has_end`: the unit is run with one. Group norm depends on the sample.
+    /// Folds the current weights and statistics; `has_end`: the unit is run with one. Group norm depends on the sample.
     pub(super) fn refill(&mut self, has_end: bool) -> Result<(), TchError> {
         let Norm::Batch { norm, .. } = &self.norm else {
             return Ok(());

@@ -179,7 +179,7 @@ fn bias_of(head: &Linear) -> Result<&Tensor, TorchError> {
     head.bias.as_ref().ok_or_else(missing)
 }
 
-/// Least deviation by which advantages are divided, in units of scaled reward: it keeps the noise of rollouts whose steps are
+/// Smallest deviation by which advantages are divided, in units of scaled reward: it keeps the noise of rollouts whose steps are
 /// nearly alike from being blown up.
 pub(super) const LEAST_DEVIATION: f64 = 0.1;
 /// Added to what advantages are divided by.
@@ -332,7 +332,7 @@ pub(super) struct Advantages {
     pub returns: Vec<f64>,
 }
 
-/// Advantages of one segment from its rewards, its raw values, and how much likelier than the policy that acted the present one
+/// Advantages of one segment from its rewards, its raw values, and how much likelier than the policy that acted the current one
 /// is to do each step; in f64. `after` is the value of the state after its last step, 0 without one. The recursion never
 /// looks beyond the segment.
 ///

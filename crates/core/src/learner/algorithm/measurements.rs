@@ -171,7 +171,7 @@ impl Reading {
         self.get(flag) > 0.0
     }
 
-    /// Scaled gradients that were not finite: answered with a smaller scale. Below 1 scaling is not to blame.
+    /// Returns whether scaled gradients weren't finite, so that the scale must shrink. Scales below 1 can't be the cause.
     pub fn has_overflowed(&self) -> bool {
         self.is_set(Scalar::BadGradient) && self.get(Scalar::LossScale) >= 1.0
     }

@@ -127,7 +127,7 @@ impl PolicyOptimizer {
         groups.into_iter().try_for_each(|group| group.optimizer.step(found_inf))
     }
 
-    /// Remembers the present parameters and moments.
+    /// Remembers the current parameters and moments.
     pub fn remember(&mut self) -> Result<(), TorchError> {
         copy_all(&self.last_good, &self.everything(), false)
     }

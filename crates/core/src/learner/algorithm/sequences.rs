@@ -1,5 +1,5 @@
 //! Segments as padded sequences: the batch that an update learns from. Steps that another policy, or an earlier one, has
-//! played are first seen as the present policy sees them.
+//! played are first seen as the current policy sees them.
 //!
 //! A sequence is a segment, so no state is reset inside one, and none enters it. Padding reads a separate cell whose masks allow
 //! exactly one action, so that a policy evaluates it to log-probability 0; nothing stale or undefined is ever gathered.
@@ -46,7 +46,7 @@ pub(super) struct SequenceBatch {
     pub lengths: Vec<i64>,
     /// Log-probabilities of the policy before the update: `[B, T, 8]`.
     pub old_log_probs: Tensor,
-    /// Those of the policy that acted, if the surrogate is held to another one than that before the update: `[B, T, 8]`.
+    /// Those of the policy that acted, if the surrogate isn't held to the one before the update: `[B, T, 8]`.
     pub behaviour: Option<Tensor>,
     /// Those of a policy that this one is held to: `[B, T, 8]`.
     pub teacher: Option<Tensor>,
@@ -102,7 +102,7 @@ impl Places {
         self.upload(&values, &[self.rows, self.steps, width as i64])
     }
 
-    /// `[B, T, width]` of a field that has a row a cell.
+    /// `[B, T, width]` of a field that has one row per cell.
     fn gathered(&self, buffer: &RolloutBuffer, field: &Tensor) -> Tensor {
         let cell = |place: Option<(usize, usize)>| {
             place.map_or(buffer.padding_cell(), |(env, step)| buffer.cell(env, step)) as i64
@@ -284,7 +284,7 @@ impl SequenceBatch {
     }
 }
 
-/// Mean of the ratios' magnitudes, in nats, from which on a segment says nothing about the present policy.
+/// Mean of the ratios' magnitudes, in nats, from which on a segment says nothing about the current policy.
 const STALE: f64 = 2.0;
 
 impl RolloutBuffer {
@@ -300,7 +300,7 @@ impl RolloutBuffer {
         statistics::mean_and_std(&choices.collect::<Vec<_>>()).map(|(mean, _)| mean)
     }
 
-    /// Leaves out the segments that the present policy is by far less, or more, likely to play than the one that did.
+    /// Leaves out the segments that the current policy is by far less, or more, likely to play than the one that did.
     pub fn leave_out_stale(&mut self) {
         for row in &mut self.rows {
             for segment in &mut row.segments {

@@ -189,7 +189,7 @@ impl RowSegment {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Row {
     pub steps: Vec<StepRecord>,
-    /// The newest step waits for its outcome.
+    /// The newest step is waiting for its outcome.
     pub is_pending: bool,
     pub segments: Vec<RowSegment>,
 }
@@ -236,8 +236,8 @@ pub enum BufferError {
     /// The last step has no outcome yet. Complete it before the next begins and before the buffer is used.
     #[error("env {env}, step {step}: the last step has no outcome yet")]
     PendingStep { env: usize, step: usize },
-    /// No step waits for an outcome. Begin a step before it is completed.
-    #[error("env {env}: an outcome was reported, but no step waits for one")]
+    /// No step is waiting for an outcome. Begin a step before it is completed.
+    #[error("env {env}: an outcome was reported, but no step is waiting for one")]
     NoPendingStep { env: usize },
     /// The buffer doesn't have that row.
     #[error("env {env} is unknown; the buffer has {envs} rows")]

@@ -230,7 +230,7 @@ impl Update<'_> {
     }
 }
 
-/// Multipliers of the entropy bonus, entropy floors and strengths of their penalty, `f32 [K]` each on `device`.
+/// Multipliers of the entropy bonus, entropy floors, and weights of the floors' penalty: each `f32 [K]`, on `device`.
 pub(super) fn by_head(device: Device) -> Result<[Tensor; 3], TorchError> {
     let values = [ENTROPY_MULTIPLIERS, ENTROPY_FLOORS, ENTROPY_FLOOR_COEFS];
     catch(|| values.map(|values| Tensor::from_slice(&values.map(|value| value as f32)).to_device(device)))

@@ -315,7 +315,7 @@ impl<'a> World<'a> {
         (plan, matrix)
     }
 
-    /// Percent, with the seeds that take part at their present amplitude.
+    /// Percent, with the seeds that take part at their current amplitude.
     fn accuracy(&self, takes_part: impl Fn(usize, &SeedRecord) -> bool) -> f64 {
         let members: SmallVec<[(f64, Worth); 4]> = self
             .slots

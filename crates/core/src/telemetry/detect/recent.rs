@@ -10,7 +10,7 @@ use crate::telemetry::statistics::{Plateau, mean};
 const ROUNDS: usize = 32;
 /// Weight of a new gradient norm in its moving average.
 const GRADIENT_WEIGHT: f64 = 0.1;
-/// The least that a moving average of gradient norms begins with.
+/// The smallest value with which a moving average of gradient norms begins.
 const LEAST_GRADIENT: f64 = 0.01;
 /// Choices of a round from which on they show what they depend on.
 const LEAST_CHOICES: usize = 16;

@@ -388,7 +388,7 @@ fn a_bank_that_has_read_the_record_continues_as_if_it_had_never_stopped() {
 }
 
 proptest::proptest! {
-    /// Compares with a plain count: one onset for each row of at least `window` hits, one end for each onset that is over.
+    /// Compares with a plain count: one onset for each streak of at least `window` hits, and one end where such a streak ends.
     #[test]
     fn every_row_of_hits_has_one_onset_and_one_end(window in 0u32..5, values in proptest::collection::vec(0u8..3, 0..60)) {
         let mut detectors = Detectors(Registry::new("detector"));

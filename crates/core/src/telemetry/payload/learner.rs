@@ -133,7 +133,7 @@ pub struct UpdateMeasures {
     /// Largest joint probability ratio of all steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_max: Option<Num>,
-    /// Least joint probability ratio of all steps.
+    /// Smallest joint probability ratio of all steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_min: Option<Num>,
     /// Difference of stored and recomputed log-probabilities before the first step.

@@ -29,7 +29,7 @@ pub struct TermSummary {
     pub sum: Num,
     /// Sum of the magnitudes.
     pub abs: Num,
-    /// Least value of a step.
+    /// Smallest value of a step.
     pub min: Num,
     /// Largest value of a step.
     pub max: Num,

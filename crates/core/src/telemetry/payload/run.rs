@@ -269,7 +269,7 @@ pub struct LossScales {
     pub scale: Vec<Num>,
 }
 
-/// Batches whose arithmetic failed at first, and was repeated in a slower and safer way.
+/// Batches that failed at first and were computed again in a slower, safer way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fallbacks {
     /// Computed by libtorch's operators, because the engine's own kernels failed; of validation batches by chunk, of updates by minibatch.

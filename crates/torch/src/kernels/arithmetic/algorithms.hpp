@@ -63,7 +63,7 @@ INLINE Padded with_border(const ConvShape& s, const Padded& room, const float* f
   return room;
 }
 
-// `in`: as `bordered_inputs` gives it. `bias`: of direct sums and tiles alone, or null.
+// `in`: as `bordered_inputs` gives it. `bias`: only of direct sums and tiles, or null.
 INLINE void convolve_chunk(const ConvShape& s, const float* x, const Padded& in, int64_t images, const float* packed,
                            const float* bias, float* out, float* room) {
   const Padded filled = with_border(s, in, x, images);
@@ -75,7 +75,7 @@ INLINE void convolve_chunk(const ConvShape& s, const float* x, const Padded& in,
 
 // The way back over `images` gradients `dz`, as `with_border` gives them: the gradient of x to `x_grad`, where there is room
 // for it, and the sums of the weights' gradients, where there are `totals`. `in`: room for padded images where the
-// convolution is depthwise or leaves positions out, and else sizes alone.
+// convolution is depthwise or leaves positions out, and otherwise only sizes.
 INLINE void convolve_chunk_back(const ConvShape& s, const float* x, const Padded& in, const Padded& dz, int64_t images,
                                 const float* backwards, float* x_grad, double* totals, float* room) {
   if (is_tiled(s)) return tiles_backward(s, x, dz.data, images, backwards, x_grad, totals, room);

@@ -262,7 +262,7 @@ INLINE void weight_grads_kernel(const float* x, const Padded& in, const Padded& 
 }
 
 // Adds the gradients of the weights over `images` dense images `x`, of the shape of `in`, to `totals [elements,
-// packed_channels]`, one a lane. `grad` has a border of zeros; its images follow each other or are interleaved as its
+// packed_channels]`, one per lane. `grad` has a border of zeros; its images follow each other or are interleaved as its
 // channels want them. `room`: as `convolution_room` says.
 void add_weight_grads(const float* x, const Padded& in, const Padded& grad, int64_t images, int64_t kernel, double* totals,
                       float* room) {
@@ -277,7 +277,7 @@ INLINE int64_t convolution_room(const ConvShape& s, int64_t images) {
 
 // ---- weights
 
-// Weights `[outputs, k, k, inputs]` (channels-last) as `[k·k·inputs, packed_channels(outputs)]`, one a lane.
+// Weights `[outputs, k, k, inputs]` (channels-last) as `[k·k·inputs, packed_channels(outputs)]`, one per lane.
 void pack(const ConvShape& s, const float* weights, float* packed) {
   const int64_t elements = s.elements(), stride = packed_channels(s.outputs);
   for (int64_t first = 0; first < stride; first += 16)

@@ -78,7 +78,7 @@ INLINE int64_t images_at_a_time(const ConvShape& s) {
   return least(s.batch, (wanted + in_lanes - 1) / in_lanes * in_lanes);
 }
 
-// Sizes alone.
+// Only sizes.
 INLINE Padded unfilled(const ConvShape& s, int64_t channels) {
   const int64_t row = (s.width + 2 * s.pad()) * channels;
   return {s.height, s.width, channels, s.pad(), row, (s.height + 2 * s.pad()) * row, 1, nullptr, nullptr};

@@ -1,4 +1,4 @@
-// Cross entropy of rows of logits: 16 rows at a time, one a lane; classes are walked in their order.
+// Cross entropy of rows of logits: 16 rows at a time, one per lane; classes are walked in their order.
 
 #pragma once
 
@@ -35,7 +35,7 @@ INLINE RowSums sum_rows(const float* logits, int64_t classes, int rows, float* m
   Flat::store(out.places, place);
   float largest[ROWS];
   Flat::store(largest, out.highest);
-  // The largest of numbers among which one is none is the first that is none.
+  // The largest value of a row with NaNs is its first NaN.
   for (int row = 0; row < rows; ++row)
     if (largest[row] != largest[row]) {
       int64_t c = 0;

@@ -73,7 +73,7 @@ struct Lined {
   }
 };
 
-// Calls `f(Lined)`, of which all lanes are full where there are few channels.
+// Calls `f(Lined)`, whose lanes are all full where there are few channels.
 template <class F>
 INLINE void lined(int64_t channels, F f) {
   switch (channels) {

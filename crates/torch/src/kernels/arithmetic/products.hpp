@@ -23,7 +23,7 @@ struct Run {
   int64_t to_step;
 };
 
-// Calls `f` with the widest lanes of which `channels` are a multiple.
+// Calls `f` with the widest lanes that divide `channels`.
 template <class F>
 INLINE void by_lanes(int64_t channels, F f) {
   if (channels % 16 == 0) f(Flat());

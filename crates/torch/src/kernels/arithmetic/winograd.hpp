@@ -152,7 +152,7 @@ INLINE void by_side(const ConvShape& s, F f) {
   else f(Side<2>());
 }
 
-// Calls `f` with lanes of one register, of which `channels` are a multiple.
+// Calls `f` with lanes of one register that divide `channels`.
 template <class F>
 INLINE void by_registers(int64_t channels, F f) {
   if (channels % WIDEST == 0) f(Lanes<WIDEST>());

@@ -13,7 +13,7 @@ fn bits(tensor: &Tensor) -> Vec<u32> {
     values.into_iter().map(f32::to_bits).collect()
 }
 
-/// Logits between -12 and 12, no two of a row equal.
+/// Logits between -12 and 12, all different within a row.
 fn logits(rows: i64, classes: i64) -> Tensor {
     let count = Tensor::arange(rows * classes, (Kind::Float, Device::Cpu));
     ((count * 0.731).sin() * 12.0).view([rows, classes])

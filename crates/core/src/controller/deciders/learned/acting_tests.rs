@@ -115,7 +115,7 @@ fn a_policy_in_mixed_precision_acts_as_in_its_evaluation() {
         let other = drift(&controller);
         // It is coarse enough to be seen.
         assert!(other > 0.2 * rounding, "{kind}, {amp:?}: {other}");
-        // A CPU that adds in float16 rounds every partial sum, and acting adds in another order than evaluating.
+        // A CPU that adds in float16 rounds every partial sum, and acting and evaluating add in different orders.
         assert!(
             same < other && same < 2.0 * rounding,
             "{kind}, {amp:?}: {same} and {other}"

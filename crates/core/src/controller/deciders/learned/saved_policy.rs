@@ -21,7 +21,7 @@ pub struct SavedPolicy {
     pub blueprints: Vec<String>,
     /// The treatment that brings the elements of an observation to one scale.
     pub scales: Vec<ElementScale>,
-    /// The least probability of each valid member, by head in storage order, before the cap that many members put on it.
+    /// The minimum probability of each valid member, by head in storage order, before the cap that many members put on it.
     pub floors: [f64; HEADS],
     /// Updates that the weights have seen.
     pub updates: u64,
@@ -78,7 +78,7 @@ impl SavedPolicy {
     }
 }
 
-/// The layout that the policy was trained on, if it has built-in features alone.
+/// The layout that the policy was trained on, if all of its features are built in.
 fn schema_of(manifest: &PolicyManifest) -> Option<ObservationSchema> {
     let slots: Vec<SlotId> = manifest
         .slots

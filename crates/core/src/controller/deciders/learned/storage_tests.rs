@@ -122,7 +122,7 @@ fn every_difference_is_named_at_once_and_nothing_changes() {
     }
 }
 
-/// An embedding has its row of the empty slot at the end, the blueprint's head a block a slot.
+/// An embedding has its row of the empty slot at the end, the blueprint's head one block per slot.
 #[test]
 fn blueprints_that_were_added_leave_an_old_policy_loadable() {
     let old = controller("lstm");

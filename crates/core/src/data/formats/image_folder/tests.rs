@@ -11,7 +11,7 @@ fn save(folder: &tempfile::TempDir, name: &str, image: impl Into<image::DynamicI
     image.into().save(path).unwrap();
 }
 
-/// A new folder with this image alone.
+/// A new folder with only this image.
 fn folder_with(name: &str, image: impl Into<image::DynamicImage>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     save(&folder, name, image);

@@ -139,7 +139,7 @@ fn a_deviation_below_the_floor_is_raised_to_it() {
     assert_close(&found, &[0.0, 0.2, -0.2, 0.0], 1e-6);
 }
 
-/// Advantages if the acting policy is the present one.
+/// Advantages if the acting policy is the current one.
 fn on_policy(rewards: &[f64], values: &[f64], after: f64, gamma: f64, lambda: f64) -> Advantages {
     gae((rewards, values, &vec![1.0; rewards.len()]), after, gamma, lambda)
 }

@@ -28,7 +28,7 @@ const HIDDEN: i64 = 32;
 pub enum Core {
     /// Remembers.
     Lstm,
-    /// Sees the current step alone.
+    /// Sees only the current step.
     FeedForward,
 }
 
@@ -44,7 +44,7 @@ pub struct SmallPolicy {
     /// By head, in storage order.
     heads: [Option<Linear>; HEADS],
     value: Linear,
-    /// Least probability of every valid member, before the learner's scale.
+    /// Minimum probability of each valid member, before the learner's scale.
     pub floor: f64,
     pub floor_scale: f64,
     /// The precision that it claims to compute in.

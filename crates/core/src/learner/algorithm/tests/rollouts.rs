@@ -191,7 +191,7 @@ fn what_must_not_enter_is_refused_by_name_and_changes_nothing() {
         "env 9 is unknown; the buffer has 1 rows",
         "env 0, step 0: value is not finite",
         "env 0, step 0: the op chosen is not allowed by its own mask",
-        "env 0: an outcome was reported, but no step waits for one",
+        "env 0: an outcome was reported, but no step is waiting for one",
         "env 0, step 0: the last step has no outcome yet",
         "env 0, step 0: reward is not finite",
         "env 0, step 0: the last step has no outcome yet",

@@ -21,7 +21,7 @@ pub trait Task {
     fn begin_episode(&mut self, rng: &mut RunRng);
     fn observation(&self, env: usize, step: usize) -> Vec<f32>;
     fn masks(&self, env: usize, step: usize) -> &MaskSet;
-    /// Reward of an action, and how well it was chosen from 0 to 1 if there was anything to choose.
+    /// Reward of an action and, if there was a choice, the quality of the choice from 0 to 1.
     fn play(&mut self, env: usize, step: usize, action: &HeadIndices) -> (f32, Option<f64>);
 }
 

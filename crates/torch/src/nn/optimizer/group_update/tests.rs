@@ -58,7 +58,7 @@ fn train(config: &OptimizerConfig, implementation: Implementation, max_norm: Opt
     for batch in 0..6 {
         optimizer.drop_gradients().expect("drop");
         let slope = [1.0, 2.0, 3.0, f64::INFINITY, 5.0, 6.0][batch];
-        // Rows of a gradient in another layout than the weight's.
+        // Rows of a gradient whose layout isn't the weight's.
         let rows = numbers(72, 0.11, device).view([4, 2, 3, 3]);
         let weight = (&params[0] * rows).sum(Kind::Float);
         (weight + (&params[1] * slope).sum(Kind::Float)).backward();
