@@ -32,8 +32,8 @@ SHAPE_INLINE ConvShape strided(const ConvShape& s) {
 
 // The side of the tiles by which a convolution is computed; 0 for direct sums.
 //
-// Whole vectors of channels, no positions left out, whole tiles, and much to multiply. The hosts of 8x8 and 28x28 images stay
-// below: their results keep the bits that direct sums have always given.
+// Whole vectors of channels, no positions left out, whole tiles, and much to multiply. The shipped hosts of digits, 8x8 and 28x28,
+// stay below: their results keep the bits that direct sums have always given.
 SHAPE_INLINE int64_t tile_side(const ConvShape& s) {
   constexpr int64_t PRODUCTS_OF_4 = 30'000, PRODUCTS_OF_2 = 150'000;
   if (s.kernel != 3 || s.stride != 1 || s.depthwise) return 0;

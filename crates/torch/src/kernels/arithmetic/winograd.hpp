@@ -6,7 +6,7 @@
 // likewise: windows of the outputs' gradient times tiles of the inputs, summed at each point, then interpolated to 3x3.
 //
 // Rounding: the matrices of F(2x2, 3x3) hold 0, ±1 and ½, and its errors are those of direct sums. Those of F(4x4, 3x3) are
-// a few times larger; `fused/tests/tiles.rs` bounds them.
+// 2 to 3 times as large; `fused/tests.rs` bounds both.
 //
 // The rows that the next tiles read and write in the images are fetched while these are transformed: rows lie in pages of
 // their own, where the core doesn't look ahead.
